@@ -1,0 +1,1 @@
+"""Carbon intensity of the regions: read from files or generated from measured statistics."""

@@ -1,0 +1,205 @@
+"""The two layouts of grid files: wide CSV and the Electricity Maps export."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carbon_gym.errors import InputError
+from carbon_gym.grid.csv_table import Table
+from carbon_gym.grid.times import TimeColumn, find_time_column, read_times, time_columns
+
+MAX_INTENSITY_G_PER_KWH = 5000.0
+"""Largest value taken for a carbon intensity, gCO2eq/kWh (ASSUMED: four times the dirtiest coal
+plants, so that g/MWh or a meter reading in the column is noticed)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What one file publishes for one zone.
+
+    Attributes:
+        zone: Zone code.
+        path: The file as the user named it.
+        unix_s: int64 (n,), seconds since 1970-01-01 UTC, in the order of the file.
+        values: float64 (n,), gCO2eq/kWh, checked.
+        lines: int64 (n,), line number in the file, header = 1.
+    """
+
+    zone: str
+    path: str
+    unix_s: NDArray[np.int64]
+    values: NDArray[np.float64]
+    lines: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class WideFile:
+    """`datetime_utc` and one column per zone, gCO2eq/kWh."""
+
+    table: Table
+    time: TimeColumn
+    columns: dict[str, int]
+    layout: str = "wide CSV"
+
+    @property
+    def zones(self) -> tuple[str, ...]:
+        """Zones of the file."""
+        return tuple(self.columns)
+
+    def published(self, zones: Collection[str]) -> list[Published]:
+        """Values of those of `zones` that the file has; other columns are not read."""
+        wanted = [zone for zone in self.columns if zone in zones]
+        if not wanted:
+            return []
+        unix_s = read_times(self.table, self.time)
+        lines = np.array(self.table.lines, np.int64)
+        return [
+            Published(
+                zone, self.table.path, unix_s, _values(self.table, self.columns[zone], zone), lines
+            )
+            for zone in wanted
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFile:
+    """The Electricity Maps export: a zone id and the life-cycle intensity in every row."""
+
+    table: Table
+    time: TimeColumn
+    value_column: int
+    rows_of: dict[str, list[int]]
+    layout: str = "Electricity Maps export, life cycle"
+
+    @property
+    def zones(self) -> tuple[str, ...]:
+        """Zones of the file (one, as Electricity Maps exports them; more are read as well)."""
+        return tuple(self.rows_of)
+
+    def published(self, zones: Collection[str]) -> list[Published]:
+        """Values of those of `zones` that the file has; other rows are not read."""
+        return [
+            Published(
+                zone,
+                self.table.path,
+                read_times(self.table, self.time, rows),
+                _values(self.table, self.value_column, zone, rows),
+                np.array([self.table.lines[row] for row in rows], np.int64),
+            )
+            for zone, rows in self.rows_of.items()
+            if zone in zones
+        ]
+
+
+def layout_of(table: Table, time: TimeColumn | None = None) -> WideFile | ExportFile:
+    """Tell the layout of a file from its header.
+
+    The export is known by its columns for the zone id and the carbon intensity. Electricity Maps
+    has spelt them in several ways (``Zone Id``, ``Zone id``; ``Carbon Intensity gCO₂eq/kWh
+    (LCA)``, ``Carbon intensity gCO₂eq/kWh (Life cycle)``, ``... (life cycle assessment)``); case
+    and punctuation do not matter here. The life-cycle column is taken, never the direct one.
+
+    Args:
+        table: The file.
+        time: Its time column; None: found by name.
+
+    Raises:
+        InputError: No time column, no zone column, a column twice, or an export without its zone
+            id or life-cycle column.
+    """
+    time = time or find_time_column(table)
+    plain = [" ".join(re.findall(r"[a-z0-9₂]+", name.lower())) for name in table.header]
+    intensities = [i for i, name in enumerate(plain) if name.startswith("carbon intensity")]
+    zone_ids = [i for i, name in enumerate(plain) if name == "zone id"]
+    if not intensities and not zone_ids:
+        return WideFile(table, time, _wide_columns(table))
+    life_cycle = [i for i in intensities if re.search(r"\b(life ?cycle|lca)\b", plain[i])]
+    if not life_cycle:
+        _refuse(table, "life-cycle column", "Carbon intensity gCO₂eq/kWh (Life cycle)")
+    if not zone_ids:
+        _refuse(table, "zone column", "Zone id")
+    rows_of: dict[str, list[int]] = {}
+    for index, cell in enumerate(table.cells(zone_ids[0])):
+        rows_of.setdefault(cell.strip(), []).append(index)
+    if "" in rows_of:
+        raise InputError(
+            f"{table.path}, row {table.lines[rows_of[''][0]]}: the zone id is empty; "
+            "fill it in, like DE or US-CAL-CISO"
+        )
+    return ExportFile(table, time, life_cycle[0], rows_of)
+
+
+def _wide_columns(table: Table) -> dict[str, int]:
+    times = {column.index for column in time_columns(table.header)}
+    columns: dict[str, int] = {}
+    for index, name in enumerate(table.header):
+        # A column without a name is the row number that some tools write.
+        if index in times or not name:
+            continue
+        if name in columns:
+            raise InputError(f"{table.path}, row 1: column {name!r} is there twice; keep one")
+        columns[name] = index
+    if not columns:
+        raise InputError(
+            f"{table.path}, row 1: there is no zone column beside {table.header[min(times)]!r}; "
+            "add one per zone, named by its code such as DE, in gCO2eq/kWh"
+        )
+    return columns
+
+
+def _refuse(table: Table, what: str, name: str) -> None:
+    near = difflib.get_close_matches(name, table.header, n=1, cutoff=0.5)
+    nearest = f" (nearest: {near[0]!r})" if near else ""
+    raise InputError(
+        f"{table.path}, row 1: this looks like an Electricity Maps export, but its {what} is "
+        f"missing{nearest}; give the export with {name!r}"
+    )
+
+
+def _values(
+    table: Table, column: int, zone: str, rows: Sequence[int] | None = None
+) -> NDArray[np.float64]:
+    """Checked values of one zone, gCO2eq/kWh; `InputError` names the first row that is not one."""
+    cells = table.cells(column, rows)
+    try:
+        values = np.array(cells, dtype=np.float64)
+    except ValueError:
+        values = np.array([_number(cell) for cell in cells], np.float64)
+    # Python and numpy read "1_000" as a number; in a data file it is a slip.
+    suspect = "_" in "".join(cells)
+    wrong = ~((values >= 0) & (values <= MAX_INTENSITY_G_PER_KWH))
+    if suspect:
+        wrong |= np.array(["_" in cell for cell in cells])
+    if not wrong.any():
+        return values
+    index = int(np.argmax(wrong))
+    cell, value = cells[index].strip(), float(values[index])
+    line = table.lines[index if rows is None else rows[index]]
+    raise InputError(f"{table.path}, row {line}: {zone} {_fault(cell, value)}")
+
+
+def _fault(cell: str, value: float) -> str:
+    if not cell:
+        return "is empty; fill the cell in with gCO2eq/kWh, or cut the file before that row"
+    if math.isnan(value) or "_" in cell:
+        return f"is {cell!r}, which is not a number; give gCO2eq/kWh, like 231.5"
+    if value < 0:
+        return f"is {cell}, which is negative; a carbon intensity is 0 or more gCO2eq/kWh"
+    return (
+        f"is {cell}, which is above {MAX_INTENSITY_G_PER_KWH:.0f} gCO2eq/kWh; "
+        "check the unit of the column"
+    )
+
+
+def _number(cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        return math.nan

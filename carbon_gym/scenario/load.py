@@ -1,0 +1,215 @@
+"""Loading a scenario from a packaged name, a YAML file, a mapping or keyword arguments."""
+
+from __future__ import annotations
+
+import difflib
+import types
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from carbon_gym.errors import InputError
+from carbon_gym.resources import packaged, packaged_names
+from carbon_gym.scenario.scenario import Scenario
+
+_MAX_EXTENDS = 8
+
+
+def load_scenario(source: str | Path | Mapping[str, Any] | Scenario = "sharegpt", /, **overrides: Any) -> Scenario:
+    """Load and validate a scenario.
+
+    Args:
+        source: A packaged name (`scenario_names`), the path of a YAML file, a mapping such as
+            `Scenario.to_dict` gives, or a `Scenario`.
+        **overrides: Sections to change, merged deeply, e.g. ``capacity={"limit": 0.25}``.
+
+    Returns:
+        The frozen scenario; its fleet and profile are resolved, so that it depends on no file
+        but the statistics or data that it names.
+
+    Raises:
+        InputError: Unknown name, file or key (with the nearest known one), or a value that is
+            not allowed.
+
+    Example:
+        >>> load_scenario("tiny", cache={"on_leave": "evict"}).cache.on_leave
+        'evict'
+    """
+    if isinstance(source, Scenario):
+        where, name, content = "scenario", source.name, source.to_dict()
+    elif isinstance(source, Mapping):
+        where, name, content = "scenario", "custom", dict(source)
+    else:
+        where, name, content = _read(str(source))
+    content = _merge(_resolve_extends(content, where), overrides)
+    content.setdefault("name", name)
+    try:
+        return Scenario.model_validate(_resolve_catalogues(content, where))
+    except ValidationError as error:
+        raise InputError(_sentence(error, where)) from None
+
+
+def scenario_names() -> list[str]:
+    """Names of the packaged scenarios."""
+    return packaged_names("scenarios", ".yaml")
+
+
+def _read(source: str) -> tuple[str, str, dict[str, Any]]:
+    """(what to call it in errors, scenario name, content) of a packaged name or a YAML file."""
+    path = Path(source)
+    if source in scenario_names():
+        path = packaged(f"scenarios/{source}.yaml")
+    elif path.suffix not in (".yaml", ".yml"):
+        near = difflib.get_close_matches(source, scenario_names(), n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise InputError(
+            f"scenario {source!r} is not known; {hint}Use one of {', '.join(scenario_names())}, "
+            "or a file that ends in .yaml"
+        )
+    return str(source), path.stem, read_yaml_mapping(path, shown_as=str(source))
+
+
+def read_yaml_mapping(path: Path, shown_as: str | None = None) -> dict[str, Any]:
+    """Read a YAML file that holds a mapping; `InputError` names the file and line otherwise."""
+    shown = shown_as or str(path)
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{shown}: there is no such file; check the path") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{shown}: cannot be read as UTF-8 text ({error}); give a YAML file") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark is not None else ""
+        problem = getattr(error, "problem", None) or "syntax error"
+        raise InputError(f"{shown}{line}: is not valid YAML ({problem}); mend that line") from None
+    if content is None:
+        raise InputError(f"{shown}: the file is empty; give at least `extends: sharegpt`")
+    if not isinstance(content, dict):
+        raise InputError(
+            f"{shown}: holds a {type(content).__name__}; a mapping of sections is needed, "
+            "such as `extends: sharegpt`"
+        )
+    return content
+
+
+def _resolve_extends(content: dict[str, Any], where: str) -> dict[str, Any]:
+    for _ in range(_MAX_EXTENDS):
+        base = content.pop("extends", None)
+        if base is None:
+            return content
+        if not isinstance(base, str):
+            raise InputError(f"{where}: extends must be one scenario name or file, found {base!r}")
+        content = _merge(_read(base)[2], content)
+    raise InputError(f"{where}: extends goes deeper than {_MAX_EXTENDS} scenarios; is it a circle?")
+
+
+def _merge(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in change.items():
+        old = merged.get(key)
+        if isinstance(value, BaseModel):
+            value = value.model_dump(mode="json")
+        if key == "energy" and isinstance(old, str) and isinstance(value, Mapping):
+            old = {"profile": old}
+        merged[key] = (
+            _merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        )
+    return merged
+
+
+def _resolve_catalogues(content: dict[str, Any], where: str) -> dict[str, Any]:
+    """Replace names of models, GPUs, zones and profiles by what they stand for."""
+    content = dict(content)
+    fleet = content.get("fleet")
+    if isinstance(fleet, Mapping):
+        fleet = dict(fleet)
+        for key, catalogue in (("models", "models"), ("gpus", "gpus")):
+            if isinstance(fleet.get(key), list | tuple):
+                fleet[key] = [_from_catalogue(item, catalogue, where) for item in fleet[key]]
+        if isinstance(fleet.get("regions"), list | tuple):
+            fleet["regions"] = [
+                {"zone": item} if isinstance(item, str) else item for item in fleet["regions"]
+            ]
+        content["fleet"] = fleet
+    energy = content.get("energy")
+    if isinstance(energy, str):
+        energy = {"profile": energy}
+    if isinstance(energy, Mapping) and "profile" in energy:
+        energy = dict(energy)
+        content["energy"] = _merge(_profile(energy.pop("profile"), where), energy)
+    return content
+
+
+def _from_catalogue(item: Any, catalogue: str, where: str) -> Any:
+    if not isinstance(item, str):
+        return item
+    entries = yaml.safe_load(packaged(f"catalogue/{catalogue}.yaml").read_text(encoding="utf-8"))
+    known = {entry["name"]: entry for entry in entries}
+    if item in known:
+        return known[item]
+    raise InputError(
+        f"{where}: fleet.{catalogue} names {item!r}, which is not in the catalogue"
+        f"{_did_you_mean(item, known)}; use one of {', '.join(known)}, or spell it out as a mapping"
+    )
+
+
+def _profile(name: Any, where: str) -> dict[str, Any]:
+    known = packaged_names("profiles", ".yaml")
+    if isinstance(name, str) and name in known:
+        return read_yaml_mapping(packaged(f"profiles/{name}.yaml"))
+    if isinstance(name, str) and name.endswith((".yaml", ".yml")):
+        return read_yaml_mapping(Path(name))
+    raise InputError(
+        f"{where}: energy profile {name!r} is not known{_did_you_mean(str(name), known)}; "
+        f"use one of {', '.join(known)}, or a file that ends in .yaml"
+    )
+
+
+def _did_you_mean(found: str, known: typing.Iterable[str]) -> str:
+    near = difflib.get_close_matches(found, list(known), n=1, cutoff=0.4)
+    return f" (nearest: {near[0]!r})" if near else ""
+
+
+def _sentence(error: ValidationError, where: str) -> str:
+    """The first problem of a validation as one sentence; the number of others at its end."""
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"]) or "scenario"
+    others = error.error_count() - 1
+    more = f" ({others} more problem{'s' if others > 1 else ''})" if others else ""
+    if first["type"] == "extra_forbidden":
+        known = sorted(_fields_at(first["loc"][:-1]))
+        near = _did_you_mean(str(first["loc"][-1]), known)
+        return f"{where}: key {key!r} is not known{near}; known here: {', '.join(known)}{more}"
+    if first["type"] == "missing":
+        return f"{where}: key {key!r} is missing; give it a value{more}"
+    message = first["msg"].removeprefix("Value error, ")
+    found = first["input"]
+    shown = repr(found) if isinstance(found, str | int | float | bool | None) else type(found).__name__
+    return f"{where}: {key} = {shown} is not allowed: {message}{more}"
+
+
+def _fields_at(location: tuple[int | str, ...]) -> set[str]:
+    """Names of the fields of the section at a location of the scenario."""
+    model: Any = Scenario
+    for part in location:
+        if isinstance(part, int):
+            continue
+        model = _section_of(model.model_fields[part].annotation)
+    fields = set(model.model_fields)
+    return fields | {"extends"} if model is Scenario else fields
+
+
+def _section_of(annotation: Any) -> Any:
+    """The model inside an annotation such as ``tuple[Model, ...]``."""
+    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
+        return annotation
+    for argument in typing.get_args(annotation):
+        found = _section_of(argument)
+        if isinstance(found, type) and issubclass(found, BaseModel):
+            return found
+    return annotation

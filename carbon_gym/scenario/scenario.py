@@ -1,0 +1,51 @@
+"""The scenario: one frozen, validated object that says what an experiment is about."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from carbon_gym.scenario.schema import (
+    Bounds,
+    Caches,
+    Capacity,
+    EnergyProfile,
+    Fleet,
+    Grid,
+    Quality,
+    Section,
+    Seeds,
+    Splits,
+    Workload,
+)
+
+
+class Scenario(Section):
+    """Fleet, energy, caches, capacity, quality, bounds, workload, grid, splits and seeds.
+
+    Build one with `carbon_gym.load_scenario`. It is frozen, picklable and JSON-plain:
+    ``load_scenario(scenario.to_dict())`` gives an equal object.
+    """
+
+    name: str = "custom"
+    description: str = ""
+    fleet: Fleet
+    energy: EnergyProfile = EnergyProfile()
+    cache: Caches = Caches()
+    capacity: Capacity = Capacity()
+    quality: Quality = Quality()
+    bounds: Bounds = Bounds()
+    workload: Workload = Workload()
+    grid: Grid = Grid()
+    splits: Splits = Splits()
+    seeds: Seeds = Seeds()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The resolved scenario as plain JSON types."""
+        return self.model_dump(mode="json")
+
+    def digest(self) -> str:
+        """Hash of everything but name and description: equal digests, equal experiments."""
+        content = self.model_dump(mode="json", exclude={"name", "description"})
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,288 @@
+"""The sections of a scenario: what an experiment is about, validated and frozen.
+
+Every default carries its label (PUBLISHED, DERIVED or ASSUMED) and, where there is one, the
+section of the model's specification it comes from. Mappings are avoided in favour of tuples and
+sub-models, so that a frozen scenario cannot be changed through a nested dict.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(gt=0, le=1)]
+Unit = Annotated[float, Field(ge=0, le=1)]
+Split = Literal["train", "validation", "test"]
+
+CATEGORIES = ("coding", "math", "reasoning", "creative", "information")
+"""Task categories, in the order of every category index (SPEC §4)."""
+
+
+class Section(BaseModel):
+    """Base of all sections: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Ability(Section):
+    """Quality of a model per category at zero difficulty, μ[m, k] in (0, 1) (SPEC §4)."""
+
+    coding: Annotated[float, Field(gt=0, lt=1)]
+    math: Annotated[float, Field(gt=0, lt=1)]
+    reasoning: Annotated[float, Field(gt=0, lt=1)]
+    creative: Annotated[float, Field(gt=0, lt=1)]
+    information: Annotated[float, Field(gt=0, lt=1)]
+
+
+class Model(Section):
+    """One language model (SPEC §1)."""
+
+    name: Annotated[str, Field(min_length=1)]
+    params_billion: Positive
+    """Parameters in 1e9."""
+    layers: Annotated[int, Field(ge=1)]
+    kv_heads: Annotated[int, Field(ge=1)]
+    head_dim: Annotated[int, Field(ge=1)]
+    context_tokens: Annotated[int, Field(ge=1)]
+    ability: Ability
+
+    @property
+    def kv_bytes_per_token(self) -> int:
+        """Bytes of KV cache per token: keys and values, all layers, fp16 (DERIVED, SPEC §1)."""
+        return 2 * 2 * self.layers * self.kv_heads * self.head_dim
+
+
+class Gpu(Section):
+    """One GPU type (SPEC §1)."""
+
+    name: Annotated[str, Field(min_length=1)]
+    peak_tflops: Positive
+    """Dense FP16 peak, 1e12 FLOP/s."""
+    bandwidth_tb_s: Positive
+    """Memory bandwidth, 1e12 bytes/s."""
+    memory_gb: Positive
+    """Memory, 1e9 bytes."""
+    tdp_w: Positive
+    prefill_utilisation: Share
+    """Share of the peak reached in prefill, u_g."""
+    relative_energy: Positive | None = None
+    """Energy per token relative to the reference GPU; used with
+    `EnergyProfile.reference_kwh_per_token` only. None: from power, peak and utilisation."""
+    share: Share | None = None
+    """gpu_share: part of its region's capacity (ASSUMED; None: 1 / number of GPU types)."""
+
+
+class Region(Section):
+    """One region and its grid zone."""
+
+    zone: Annotated[str, Field(min_length=1)]
+    pue: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
+    """Power usage effectiveness (1 by default, ASSUMED)."""
+    round_trip_s: NonNegative = 0.0
+    """Network round trip added to every TTFT of the region, s (not in the paper; 0)."""
+
+
+class Fleet(Section):
+    """Deployments are all (model, GPU, region) triples."""
+
+    models: Annotated[tuple[Model, ...], Field(min_length=1)]
+    gpus: Annotated[tuple[Gpu, ...], Field(min_length=1)]
+    regions: Annotated[tuple[Region, ...], Field(min_length=1)]
+    replicas: Annotated[int, Field(ge=1)] = 2
+    """Replicas of every deployment; multiplies the KV room (ASSUMED)."""
+    max_gpus_per_replica: Annotated[int, Field(ge=1)] = 16
+    """Largest tensor-parallel group, GPUs (ASSUMED)."""
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Self:
+        for what, names in (
+            ("model", [m.name for m in self.models]),
+            ("GPU", [g.name for g in self.gpus]),
+            ("region", [r.zone for r in self.regions]),
+        ):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise ValueError(f"{what} {twice[0]!r} is listed twice; list each {what} once")
+        return self
+
+
+class EnergyProfile(Section):
+    """Energy ratios of SPEC §2."""
+
+    cached_input_ratio: Unit = 0.03
+    """ρ_c, energy of a cached against an uncached input token (DERIVED)."""
+    output_ratio: NonNegative = 4.0
+    """ρ_o, energy of an output against an uncached input token (DERIVED)."""
+    reference_kwh_per_token: Positive | None = None
+    """kWh per uncached input token of the reference model on the reference GPU; None: physical,
+    from FLOPs, power and utilisation (SPEC §2)."""
+    reference_params_billion: Positive = 70.55
+    """Size of the reference model, 1e9 parameters (PUBLISHED: Llama-3.1-70B)."""
+
+
+class Caches(Section):
+    """KV caches (SPEC §3)."""
+
+    ttl_s: NonNegative = 600.0
+    """Time to live of an idle cache, s (ASSUMED)."""
+    on_leave: Literal["retain", "evict"] = "retain"
+    """What a backend does with a session's cache once another deployment serves it."""
+    memory_pressure: bool = True
+    """Whether the KV room bounds the caches (least recently used session evicted first)."""
+
+
+class Capacity(Section):
+    """Capacity of the pools (SPEC §3)."""
+
+    limit: Positive | None = 0.5
+    """c; None: no limit."""
+    scope: Literal["pool", "region"] = "pool"
+    rule: Literal["sessions", "turns"] = "sessions"
+    residency_s: NonNegative = 1800.0
+    """How long a session stays active after its last turn, s (ASSUMED)."""
+    slot_s: NonNegative = 300.0
+    """Trailing window of the `turns` rule, s."""
+
+
+class Quality(Section):
+    """The default quality predictor: item response theory on the judge scale (SPEC §4)."""
+
+    session_sd: NonNegative = 0.6
+    """sd of the session effect on difficulty, logits (ASSUMED)."""
+    turn_sd: NonNegative = 0.4
+    """sd of the turn effect on difficulty, logits (ASSUMED)."""
+    later_turn_shift: Annotated[float, Field(allow_inf_nan=False)] = 0.25
+    """Added difficulty from the second turn on, logits (DERIVED from MT-bench)."""
+    centring: Annotated[float, Field(allow_inf_nan=False)] = -0.2
+    """Constant of the difficulty, logits (ASSUMED)."""
+    predictor_sd: NonNegative = 0.03
+    """sd of the predictor's error per turn and model (ASSUMED)."""
+
+
+class Bounds(Section):
+    """Constraints of the router (SPEC §4, §5)."""
+
+    beta_q: Unit = 0.85
+    """β_Q: a model is admissible with at least this share of the best predicted quality."""
+    ttft_s: Positive = 2.0
+    """τ, bound on the time to first token, s (ASSUMED)."""
+
+
+class Workload(Section):
+    """Where conversations come from and how they are laid over a day.
+
+    `source` "generated" draws sessions from the packaged (or user-calibrated) statistics in
+    `statistics`; "file" reads `path` in `format`.
+    """
+
+    source: Literal["generated", "file"] = "generated"
+    statistics: str = "sharegpt"
+    """Name of a packaged statistics resource in configs/workload, or a path to a JSON file."""
+    path: str | None = None
+    format: Literal["tokens", "sharegpt", "messages"] | None = None
+    tokenizer: str | None = None
+    """Path of a `tokenizer.json`; None: characters / 4."""
+    sessions_per_fleet: Annotated[int, Field(ge=0)] = 3000
+    """Sessions that start on one day (ASSUMED)."""
+    min_turns: Annotated[int, Field(ge=1)] = 1
+    """Only sessions that keep at least this many turns."""
+    context_limit_tokens: Annotated[int, Field(ge=1)] = 32_768
+    """A session ends before its first turn with H + q + o above this (ASSUMED, SPEC §1)."""
+    gap_log_mean: Annotated[float, Field(allow_inf_nan=False)] = 4.885
+    """μ of the log-normal gap between the turns of a session, log s (PUBLISHED: Mooncake)."""
+    gap_log_sd: NonNegative = 0.978
+    """σ of the log-normal gap, log s (PUBLISHED: Mooncake)."""
+    dispersion: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 3.0
+    """Index of dispersion of the session starts per minute (1 = Poisson; DERIVED: Mooncake 2.95)."""
+    predicted_output_prior_tokens: Positive | None = None
+    """Training mean of the reply tokens, the prior of ô (SPEC §5). None: from `statistics`."""
+
+    @model_validator(mode="after")
+    def _file_has_path(self) -> Self:
+        if self.source == "file" and (self.path is None or self.format is None):
+            raise ValueError(
+                "workload.source is 'file' but path or format is missing; give both "
+                "(format: tokens, sharegpt or messages)"
+            )
+        return self
+
+
+class Grid(Section):
+    """Carbon intensity of the regions' zones on a 5-minute UTC clock."""
+
+    source: Literal["generated", "file"] = "generated"
+    statistics: str = "electricitymaps_2021_2022"
+    """Name of a packaged statistics resource in configs/grid, or a path to a JSON file."""
+    paths: tuple[str, ...] = ()
+    staleness_s: NonNegative = 0.0
+    """How much older than the account's the router's intensity is, s (ci_staleness_s)."""
+
+    @model_validator(mode="after")
+    def _file_has_path(self) -> Self:
+        if self.source == "file" and not self.paths:
+            raise ValueError("grid.source is 'file' but grid.paths is empty; name at least one CSV")
+        return self
+
+
+class Period(Section):
+    """Days [start, stop), UTC."""
+
+    start: date
+    stop: date
+
+    @model_validator(mode="after")
+    def _is_not_empty(self) -> Self:
+        if self.stop <= self.start:
+            raise ValueError(f"stop {self.stop} must lie after start {self.start}")
+        return self
+
+    @property
+    def days(self) -> int:
+        """Number of days."""
+        return (self.stop - self.start).days
+
+
+class Splits(Section):
+    """Train, validation and test: disjoint sessions and disjoint days."""
+
+    train_share: Share = 0.6
+    validation_share: Share = 0.2
+    train: Period = Period(start=date(2021, 1, 1), stop=date(2022, 1, 1))
+    validation: Period = Period(start=date(2022, 1, 1), stop=date(2023, 1, 1))
+    test: Period = Period(start=date(2023, 1, 1), stop=date(2024, 1, 1))
+
+    @model_validator(mode="after")
+    def _are_disjoint(self) -> Self:
+        if self.train_share + self.validation_share >= 1:
+            raise ValueError("train_share + validation_share must be below 1, to leave a test split")
+        periods = sorted(
+            ((self.train, "train"), (self.validation, "validation"), (self.test, "test")),
+            key=lambda item: item[0].start,
+        )
+        for (first, first_name), (second, second_name) in zip(periods, periods[1:], strict=False):
+            if second.start < first.stop:
+                raise ValueError(f"periods of {first_name} and {second_name} overlap; keep them apart")
+        return self
+
+    def period(self, split: Split) -> Period:
+        """Days of a split."""
+        return {"train": self.train, "validation": self.validation, "test": self.test}[split]
+
+
+class Seeds(Section):
+    """Named seeds; each feeds its own draws and nothing else."""
+
+    split: int = 20260
+    """Key of the split hash."""
+    workload: int = 20261
+    """Generated sessions: turns and tokens."""
+    arrivals: int = 20262
+    """Start times and gaps where a trace has none."""
+    quality: int = 20263
+    """Difficulty, categories where a trace has none, predictor errors."""
+    grid: int = 20264
+    """The generated grid."""

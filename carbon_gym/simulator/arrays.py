@@ -1,0 +1,169 @@
+"""The arrays that the kernels work on, grouped by who may change them.
+
+``Static`` never changes during a run, ``Turns`` is what arrives, ``State`` is the simulator's
+memory, ``QuoteBuffers`` is what a quote writes and a policy reads, the ledger (an
+array of ``OUTCOME``) is the account. Records keep together what one turn touches.
+Shapes: D deployments, M models, R regions, U capacity units, B lanes, N turns of all lanes,
+K session slots of all lanes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Int32s = NDArray[np.int32]
+Floats = NDArray[np.float64]
+Indices = NDArray[np.uint32]  # unsigned, so that numba need not look for negative ones
+Bools = NDArray[np.bool_]
+
+NOWHERE = -1
+"""No deployment, unit, slot or row."""
+
+
+class Static(NamedTuple):
+    """Fleet and rules (SPEC §1-§4)."""
+
+    model: Indices  # (D,)
+    region: Indices  # (D,)
+    unit: Indices  # (D,)
+    name_rank: Ints  # (D,)
+    energy_kwh_per_token: Floats  # (D,) e_in
+    prefill_s_per_token: Floats  # (D,) 1 / prefill rate
+    round_trip_s: Floats  # (D,)
+    kv_bytes_per_token: Floats  # (D,)
+    kv_room_bytes: Floats  # (D,) over all replicas
+    pue: Floats  # (R,)
+    context_tokens: Floats  # (M,)
+    largest_context_tokens: float
+    unit_share: Floats  # (U,)
+    cached_input_ratio: float  # ρ_c
+    output_ratio: float  # ρ_o
+    beta_q: float  # β_Q
+    ttft_bound_s: float  # τ
+    cache_ttl_s: float
+    capacity_limit: float  # c; negative: no limit
+    residency_s: float
+    slot_s: float
+    by_turns: bool  # capacity_rule = turns
+    evict_on_leave: bool
+    bounded_memory: bool  # the KV room bounds the caches
+    full_cache: bool  # C = H everywhere: the lower bound's account (SPEC §10)
+    one_session: bool  # a lane is one session and its slot; else a lane is a fleet
+
+
+TURN = np.dtype(
+    [
+        ("arrival_s", np.float64),  # since the lane's origin
+        ("predicted_output_tokens", np.float64),  # ô
+        ("slot", np.int32),  # session slot, unique over all lanes
+        ("turn", np.int32),
+        ("prompt_tokens", np.int32),  # q
+        ("history_tokens", np.int32),  # H
+        ("output_tokens", np.int32),  # o: the account's only
+        ("account_step", np.int32),  # row of `intensity` that the account uses
+        ("router_step", np.int32),  # row of `intensity` that the router sees
+    ],
+    align=True,
+)
+
+SESSION = np.dtype(
+    [
+        ("last_row", np.int64),  # row of the session's previous turn, or NOWHERE
+        ("previous", np.int32),  # deployment of the session's previous turn, or NOWHERE
+        ("active_unit", np.int32),  # unit where the session is active, or NOWHERE
+    ],
+    align=True,
+)
+
+POOL = np.dtype(
+    [
+        ("used_bytes", np.float64),  # of the deployment's KV room
+        ("newest", np.int32),  # ends of the list of slots by last use, or NOWHERE
+        ("oldest", np.int32),
+    ],
+    align=True,
+)
+
+OUTCOME = np.dtype(
+    [
+        ("energy_kwh", np.float64),
+        ("co2_g", np.float64),
+        ("ttft_s", np.float64),
+        ("recompute_kwh", np.float64),  # e_in·(H − C) on turns after the first
+        ("quality_predicted", np.float64),
+        ("quality_realised", np.float64),
+        ("deployment", np.int32),  # or NOWHERE
+        ("cached_tokens", np.int32),  # C
+        ("quality_violation", np.bool_),  # the model was not admissible
+        ("ttft_violation", np.bool_),  # ttft above τ
+        ("capacity_violation", np.bool_),  # the pool had no room
+        ("switched", np.bool_),  # the previous turn was served elsewhere
+    ],
+    align=True,
+)
+
+
+class Turns(NamedTuple):
+    """Everything that arrives, lane after lane, in the order of events within a lane."""
+
+    turn: NDArray[np.void]  # (N,) of TURN
+    quality_predicted: Floats  # (N, M)
+    quality_realised: Floats  # (N, M): the account's only
+    intensity: Floats  # (steps, R) gCO2eq/kWh
+
+
+class State(NamedTuple):
+    """Clock, caches and loads of every lane."""
+
+    row: Ints  # (B,) current turn; equals stop when the lane is done
+    begin: Ints  # (B,)
+    stop: Ints  # (B,)
+    held_tokens: Int32s  # (K, D)
+    last_use_s: Floats  # (K, D); -inf: nothing held
+    links: Int32s  # (K, D, 2) slots used next after and before this one there, or NOWHERE
+    pools: NDArray[np.void]  # (B, D) of POOL
+    sessions: NDArray[np.void]  # (K,) of SESSION
+    active: Ints  # (B, U) active sessions per unit
+    active_total: Ints  # (B,)
+    window: Ints  # (B,) first row not yet left behind by residency or slot
+    served: Ints  # (B, U) turns of the trailing slot per unit
+    served_total: Ints  # (B,)
+
+
+class QuoteBuffers(NamedTuple):
+    """One quote per lane: what a router sees at dispatch."""
+
+    row: Ints  # (B,) or NOWHERE for a lane that is done
+    slot: Ints  # (B,)
+    turn: Ints  # (B,)
+    time_s: Floats  # (B,)
+    prompt_tokens: Ints  # (B,)
+    history_tokens: Ints  # (B,)
+    predicted_output_tokens: Floats  # (B,)
+    previous: Ints  # (B,)
+    intensity: Floats  # (B, R) gCO2eq/kWh as the router sees it
+    facility_intensity: Floats  # (B, R) PUE · intensity
+    quality: Floats  # (B, M) predicted
+    model_admissible: Bools  # (B, M)
+    unit_available: Bools  # (B, U)
+    unit_load: Ints  # (B, U) other active sessions, or turns of the trailing slot
+    cached_tokens: Int32s  # (B, D) C
+    energy_kwh: Floats  # (B, D)
+    co2_g: Floats  # (B, D)
+    ttft_s: Floats  # (B, D)
+    available: Bools  # (B, D)
+    admissible: Bools  # (B, D)
+    feasible: Bools  # (B, D)
+
+
+class PriceBuffers(NamedTuple):
+    """The cache-blind prices of the same turns (C = 0)."""
+
+    energy_kwh: Floats  # (B, D)
+    co2_g: Floats  # (B, D)
+    ttft_s: Floats  # (B, D)
+    feasible: Bools  # (B, D)

@@ -1,0 +1,133 @@
+"""What a policy sees of a turn at dispatch, and the one rule that most policies share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carbon_gym.fleet.deployments import Deployments
+from carbon_gym.simulator import kernels
+from carbon_gym.simulator.arrays import Bools, Floats, Int32s, Ints, PriceBuffers, QuoteBuffers, Static
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quotes:
+    """One priced turn per lane (SPEC §2-§5). B lanes, D deployments, M models, R regions, U units.
+
+    Arrays are the simulator's buffers: they change at its next quote, so copy what you keep.
+    Entries of lanes that are done (``row`` is -1) are stale; whatever a policy answers for them
+    is ignored.
+
+    Attributes:
+        fleet: The deployments and all that is constant about them.
+        row: int64 (B,), index of the turn in the run's ledger, -1 for a lane that is done.
+        slot: int64 (B,), index of the session, unique over all lanes of the run.
+        turn: int64 (B,), turn index within the session.
+        time_s: float64 (B,), arrival, seconds since the start of the lane's day.
+        prompt_tokens: int64 (B,), q.
+        history_tokens: int64 (B,), H.
+        predicted_output_tokens: float64 (B,), ô.
+        previous: int64 (B,), deployment of the session's previous turn, or -1.
+        intensity: float64 (B, R), gCO2eq/kWh known to the router now.
+        facility_intensity: float64 (B, R), PUE times `intensity`.
+        quality: float64 (B, M), predicted, in [0, 1].
+        model_admissible: bool (B, M), context fits and q̂ ≥ β_Q · best.
+        unit_available: bool (B, U), the capacity unit has room for this turn.
+        unit_load: int64 (B, U), other active sessions (rule `sessions`) or turns of the trailing
+            slot (rule `turns`).
+        cached_tokens: int32 (B, D), C.
+        energy_kwh: float64 (B, D), estimated with ô.
+        co2_g: float64 (B, D), estimated, gCO2eq.
+        ttft_s: float64 (B, D).
+        available: bool (B, D), `unit_available` by deployment.
+        admissible: bool (B, D), `model_admissible` by deployment.
+        feasible: bool (B, D), available, admissible and ttft ≤ τ: the set F of SPEC §5.
+    """
+
+    fleet: Deployments
+    row: Ints
+    slot: Ints
+    turn: Ints
+    time_s: Floats
+    prompt_tokens: Ints
+    history_tokens: Ints
+    predicted_output_tokens: Floats
+    previous: Ints
+    intensity: Floats
+    facility_intensity: Floats
+    quality: Floats
+    model_admissible: Bools
+    unit_available: Bools
+    unit_load: Ints
+    cached_tokens: Int32s
+    energy_kwh: Floats
+    co2_g: Floats
+    ttft_s: Floats
+    available: Bools
+    admissible: Bools
+    feasible: Bools
+    _static: Static
+    _buffers: QuoteBuffers
+    _blind: PriceBuffers
+    _choice: Ints
+    _how: Ints
+
+    @property
+    def lanes(self) -> int:
+        """Number of lanes B."""
+        return len(self.row)
+
+    def cache_blind(self) -> Quotes:
+        """The same turns priced with C = 0 everywhere: energy, CO2, TTFT and feasible (SPEC §6).
+
+        `cached_tokens` stays true. The arrays change at the next call of this method.
+        """
+        kernels.quote_cache_blind(self._static, self._buffers, self._blind)
+        return replace(
+            self,
+            energy_kwh=self._blind.energy_kwh,
+            co2_g=self._blind.co2_g,
+            ttft_s=self._blind.ttft_s,
+            feasible=self._blind.feasible,
+        )
+
+    def cheapest(self, among: NDArray[np.bool_] | None = None) -> Ints:
+        """The cheapest feasible deployment of every lane, best effort included (SPEC §5).
+
+        Args:
+            among: bool (B, D), deployments to consider; None: all.
+
+        Returns:
+            int64 (B,), a fresh array; -1 for lanes that are done and for lanes where `among`
+            leaves no admissible deployment.
+        """
+        admissible = self.admissible if among is None else self.admissible & among
+        kernels.cheapest(
+            self.fleet.name_rank,
+            self.row,
+            self.co2_g,
+            self.ttft_s,
+            self.feasible,
+            self.available,
+            admissible,
+            self._choice,
+            self._how,
+        )
+        return self._choice.copy()
+
+    def copy(self) -> Quotes:
+        """A snapshot whose arrays no later quote changes."""
+        arrays = {
+            name: getattr(self, name).copy() for name in QuoteBuffers._fields
+        }
+        blind = PriceBuffers(*(array.copy() for array in self._blind))
+        return replace(
+            self,
+            **arrays,
+            _buffers=QuoteBuffers(**arrays),
+            _blind=blind,
+            _choice=self._choice.copy(),
+            _how=self._how.copy(),
+        )
