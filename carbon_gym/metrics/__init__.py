@@ -1,0 +1,1 @@
+"""What a run amounts to: rows of results with intervals."""

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from carbon_gym.errors import InputError
 from carbon_gym.fleet.deployments import Deployments
 from carbon_gym.grid.series import STEP_S, GridSeries
-from carbon_gym.quality.irt import realised_quality
 from carbon_gym.quality.predictor import IrtPredictor, QualityPredictor
 from carbon_gym.scenario.scenario import Scenario
 from carbon_gym.simulator import kernels
@@ -93,6 +92,7 @@ class Simulator:
         self.ledger = _empty_ledger(int(self.bounds[-1]))
         self._quotes = _quotes(self._static, self.fleet, len(lengths))
         self._quoted = False
+        self._steps_left = self._longest_lane()
 
     @property
     def lanes(self) -> int:
@@ -100,9 +100,14 @@ class Simulator:
         return len(self.bounds) - 1
 
     @property
+    def slots(self) -> int:
+        """Number of session slots over all lanes."""
+        return len(self._state.sessions)
+
+    @property
     def done(self) -> bool:
         """Whether every lane has served its last turn."""
-        return bool((self._state.row >= self._state.stop).all())
+        return self._steps_left <= 0
 
     @property
     def turns_served(self) -> int:
@@ -111,10 +116,10 @@ class Simulator:
 
     def reset(self) -> None:
         """Start again: empty caches, no load, empty ledger."""
-        slots = len(self._state.sessions)
-        self._state = _empty_state(self.fleet, self.bounds, slots)
+        self._state = _empty_state(self.fleet, self.bounds, self.slots)
         self.ledger = _empty_ledger(int(self.bounds[-1]))
         self._quoted = False
+        self._steps_left = self._longest_lane()
 
     def quote(self) -> Quotes:
         """Price the current turn of every lane on every deployment.
@@ -142,6 +147,7 @@ class Simulator:
             self._static, self._turns, self._state, self.ledger, self._quotes._buffers, chosen
         )
         self._quoted = False
+        self._steps_left -= 1
 
     def step(self, actions: Ints) -> Quotes:
         """`commit` and the next `quote` in one pass over the lanes; arguments as `commit`."""
@@ -149,7 +155,11 @@ class Simulator:
         kernels.commit_and_quote(
             self._static, self._turns, self._state, self.ledger, self._quotes._buffers, chosen
         )
+        self._steps_left -= 1
         return self._quotes
+
+    def _longest_lane(self) -> int:
+        return int(np.diff(self.bounds).max(initial=0))
 
     def _checked(self, actions: Ints) -> Ints:
         if not self._quoted:
@@ -235,7 +245,7 @@ def _turns(
         rows = slice(None) if order is None else order
         turns.append(turn[rows])
         predicted.append(predictor.predict(trace, scenario.fleet.models)[rows])
-        realised.append(realised_quality(trace, scenario.fleet.models)[rows])
+        realised.append(predictor.realised_quality(trace, scenario.fleet.models)[rows])
         first_slot += trace.sessions
         lengths += [trace.turns] if order is None else trace.session_turns.tolist()
     return (

@@ -50,8 +50,8 @@ PROBABILITIES: Final = (
 """Where the token quantiles are taken; the generator is flat beyond the ends (ASSUMED)."""
 
 ENDINGS_PER_BIN: Final = 50
-"""Turn counts are pooled until this many sessions end in the bin: the hazard of a bin is then
-known to about 14 % (ASSUMED)."""
+"""Turn counts are pooled until this many sessions end in the bin, so that a bin's hazard is known
+to about 14 %; fewer for small files (ASSUMED)."""
 
 MIN_SESSIONS: Final = 50
 """Fewest training sessions to calibrate from (ASSUMED)."""
@@ -143,10 +143,10 @@ def calibrate_workload(
 def continuation_hazard(turns: Ints) -> TurnStatistics:
     """P(turns > k | turns >= k), pooled over neighbouring k.
 
-    A bin takes in turn counts until `ENDINGS_PER_BIN` sessions end in it; its probability is
-    1 - endings / sessions at risk, summed over its k (the maximum-likelihood estimate of a hazard
-    that is constant there). An unfinished last bin joins the one before. Sessions beyond
-    `MAX_TURNS` count as lasting to it.
+    A bin takes in turn counts until `ENDINGS_PER_BIN` sessions (a fiftieth of all where that is
+    less, but at least 10) end in it. Its probability is 1 - endings / sessions at risk, summed
+    over its k: the maximum-likelihood estimate of a hazard that is constant there. An unfinished
+    last bin joins the one before. Sessions beyond `MAX_TURNS` count as lasting to it.
 
     Args:
         turns: int64 (S,), turns per session, each at least 1.
@@ -155,12 +155,13 @@ def continuation_hazard(turns: Ints) -> TurnStatistics:
     ending = np.bincount(clipped, minlength=MAX_TURNS + 1)[1:]
     at_risk = len(clipped) - np.cumsum(ending) + ending
     last = int(clipped.max())
+    enough = max(10, min(ENDINGS_PER_BIN, len(turns) // 50))
     bins: list[tuple[int, int, int]] = []
     start, ends, risk = 1, 0, 0
     for k in range(1, last + 1):
         ends += int(ending[k - 1])
         risk += int(at_risk[k - 1])
-        if ends >= ENDINGS_PER_BIN:
+        if ends >= enough:
             bins.append((start, ends, risk))
             start, ends, risk = k + 1, 0, 0
     if risk and bins:

@@ -23,7 +23,7 @@ from carbon_gym.workload.readers.build import check_arrivals, keys_of_ids, order
 from carbon_gym.workload.readers.counting import TokenCounter
 from carbon_gym.workload.readers.files import MAX_TOKENS
 from carbon_gym.workload.sessions import offsets_of, session_of_row
-from carbon_gym.workload.trace import Conversations, Floats
+from carbon_gym.workload.trace import Conversations, Floats, Ints
 
 Speaker = Literal["prompt", "reply", "context"]
 
@@ -110,7 +110,7 @@ def conversations_of(
     ids = [dialogue.name for dialogue in kept]
     offsets = offsets_of(turns)
     line = np.asarray(rows.line, dtype=np.int64)
-    _refuse_huge(path, rows)
+    _refuse_huge(path, rows, offsets, ids)
     arrival = _arrivals(path, rows)
     if arrival is not None:
         check_arrivals(path, arrival, session_of_row(offsets), line, ids)
@@ -152,13 +152,15 @@ def _append_turns(rows: _Rows, dialogue: Dialogue, counter: TokenCounter) -> Non
             total += count
 
 
-def _refuse_huge(path: Path, rows: _Rows) -> None:
-    for prompt, output, line in zip(rows.prompt, rows.output, rows.line, strict=True):
-        if max(prompt, output) > MAX_TOKENS:
-            raise InputError(
-                f"{path}: line {line}: a message of {max(prompt, output):,} tokens; "
-                f"at most {MAX_TOKENS:,} are allowed, drop the conversation"
-            )
+def _refuse_huge(path: Path, rows: _Rows, offsets: Ints, ids: list[str]) -> None:
+    largest = np.maximum(rows.prompt, rows.output)
+    if largest.max() > MAX_TOKENS:
+        row = int(np.argmax(largest))
+        name = ids[session_of_row(offsets)[row]]
+        raise InputError(
+            f"{path}: conversation {name!r} has a message of {int(largest[row]):,} tokens; "
+            f"at most {MAX_TOKENS:,} are allowed, drop the conversation"
+        )
 
 
 def _arrivals(path: Path, rows: _Rows) -> Floats | None:

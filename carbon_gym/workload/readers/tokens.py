@@ -36,6 +36,8 @@ def read_tokens(path: Path) -> Conversations:
     """
     raw = read_bytes(path)
     columns = find_columns(path, raw)
+    if not raw.partition(b"\n")[2].strip():
+        raise InputError(f"{path}: has a header but no rows; give at least one turn")
     refuse_ragged(path, raw)
     frame = _frame(path, raw, columns)
     del raw
@@ -112,8 +114,6 @@ def _frame(path: Path, raw: bytes, columns: dict[str, Column]) -> pd.DataFrame:
     rows = len(frame)
     while rows and blank[rows - 1] and frame.iloc[rows - 1]["turn"] != frame.iloc[rows - 1]["turn"]:
         rows -= 1
-    if rows == 0:
-        raise InputError(f"{path}: has a header but no rows; give at least one turn")
     return frame.iloc[:rows]
 
 

@@ -1,0 +1,15 @@
+"""Where the commands print."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+
+PIPED_WIDTH = 110
+"""Characters per line where the output is not a terminal."""
+
+
+def output_console() -> Console:
+    """Console for results: the terminal's width, or a fixed one when piped into a file."""
+    return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)

@@ -1,0 +1,76 @@
+"""The public doors to the packages that stand beside `carbon_gym`: fixed and trained policies.
+
+Other distributions also install a top-level ``baselines`` or ``agents``; a door checks that it
+got ours.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from types import ModuleType
+from typing import Any, Literal
+
+from carbon_gym.errors import InputError, InstallationError
+from carbon_gym.policy import Policy
+
+OWNER = "carbon-gym"
+"""Value of ``__distribution__`` in our `baselines` and `agents`."""
+
+
+def our_package(name: Literal["agents", "baselines"]) -> ModuleType:
+    """Import `baselines` or `agents` and check that it is carbon_gym's.
+
+    Raises:
+        InstallationError: It is missing, or another distribution's.
+    """
+    fix = "`pip install --force-reinstall --no-deps carbon-gym` in an environment of its own"
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise InstallationError(
+            f"the package {name!r} that comes with carbon-gym is missing; run {fix}"
+        ) from None
+    if getattr(module, "__distribution__", None) != OWNER:
+        place = getattr(module, "__file__", None) or list(getattr(module, "__path__", ["?"]))[0]
+        raise InstallationError(
+            f"import {name} found {place}, which is not carbon_gym's {name!r} (other "
+            f"distributions install a package of that name too); remove that one, then run {fix}"
+        )
+    return module
+
+
+def policy_names() -> list[str]:
+    """Names of the fixed policies that `make_policy` knows."""
+    return list(our_package("baselines").POLICIES)
+
+
+def make_policy(name: str, /, **options: Any) -> Policy:
+    """A fixed policy by name.
+
+    Args:
+        name: One of `policy_names`.
+        **options: Options of the policy's class.
+
+    Returns:
+        A fresh policy.
+
+    Raises:
+        InputError: Unknown name (with the nearest known one) or option.
+
+    Example:
+        >>> make_policy("ccar-no-gate").name
+        'ccar-no-gate'
+    """
+    known = our_package("baselines").POLICIES
+    if name not in known:
+        near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise InputError(f"policy {name!r} is not known; {hint}Use one of {', '.join(known)}")
+    try:
+        policy: Policy = known[name](**options)
+    except TypeError as error:
+        raise InputError(f"policy {name!r} does not take these options: {error}") from None
+    return policy

@@ -1,0 +1,91 @@
+"""Running a policy over fleets: the loop around quote → choose → commit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carbon_gym.grid.series import GridSeries
+from carbon_gym.policy import Policy
+from carbon_gym.quality.predictor import QualityPredictor
+from carbon_gym.scenario.scenario import Scenario
+from carbon_gym.simulator.simulator import Simulator
+from carbon_gym.workload.trace import Trace
+
+_REPORT_EVERY_STEPS = 500
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PolicyRun:
+    """What a policy did on some fleets.
+
+    Attributes:
+        policy: Its name.
+        ledger: Structured array (N,) of `carbon_gym.simulator.arrays.OUTCOME`, fleet after fleet.
+        bounds: int64 (F + 1,), fleet f owns the rows ``bounds[f]:bounds[f + 1]``.
+        decision_us: Mean time of the policy's own choice, microseconds per turn.
+    """
+
+    policy: str
+    ledger: NDArray[np.void]
+    bounds: NDArray[np.int64]
+    decision_us: float
+
+
+def run_policy(
+    scenario: Scenario,
+    policy: Policy,
+    traces: Sequence[Trace],
+    grid: GridSeries,
+    *,
+    predictor: QualityPredictor | None = None,
+    on_turns: Callable[[int], None] | None = None,
+) -> PolicyRun:
+    """Serve every turn of the traces by one policy; the fleets run side by side as lanes.
+
+    Args:
+        scenario: Fleet and rules.
+        policy: Chooses; its `reset` is called first. A policy with ``full_cache = True`` is
+            accounted as if every history were cached (the lower bound).
+        traces: One per fleet.
+        grid: Carbon intensity.
+        predictor: Quality predictor; None: the scenario's.
+        on_turns: Called now and then with the number of turns served since its last call.
+
+    Returns:
+        The account.
+    """
+    simulator = Simulator(
+        scenario,
+        traces,
+        grid,
+        predictor=predictor,
+        full_cache=bool(getattr(policy, "full_cache", False)),
+    )
+    policy.reset(simulator.fleet, simulator.slots)
+    deciding_s = 0.0
+    steps = reported = 0
+    quotes = simulator.quote()
+    while not simulator.done:
+        started = time.perf_counter()
+        actions = policy.choose(quotes)
+        deciding_s += time.perf_counter() - started
+        quotes = simulator.step(actions)
+        steps += 1
+        if on_turns is not None and steps % _REPORT_EVERY_STEPS == 0:
+            served = simulator.turns_served
+            on_turns(served - reported)
+            reported = served
+    turns = len(simulator.ledger)
+    if on_turns is not None:
+        on_turns(turns - reported)
+    return PolicyRun(
+        policy=policy.name,
+        ledger=simulator.ledger,
+        bounds=simulator.bounds,
+        decision_us=1e6 * deciding_s / max(turns, 1),
+    )
