@@ -24,9 +24,7 @@ class LargestModel(Stateless):
     def reset(self, fleet: Deployments, slots: int) -> None:
         """Find the deployments of the largest model; of equals the first by name."""
         size = fleet.params_billion
-        largest = min(
-            (fleet.models[m], m) for m in range(len(size)) if size[m] == size.max()
-        )[1]
+        largest = min((fleet.models[m], m) for m in range(len(size)) if size[m] == size.max())[1]
         self._is_largest = fleet.model == largest
 
     def choose(self, quotes: Quotes) -> Ints:

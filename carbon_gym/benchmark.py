@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
@@ -16,8 +13,8 @@ from typing import Any
 
 from carbon_gym import __version__
 from carbon_gym.doors import make_policy
-from carbon_gym.errors import InputError
 from carbon_gym.evaluation import Evaluation
+from carbon_gym.files import make_writable_folder, replacing
 from carbon_gym.metrics.rows import FleetAccount, row
 from carbon_gym.simulator.run import PolicyRun, run_policy
 
@@ -69,7 +66,9 @@ def compare(
         mine = accounts[name]
         scenario = evaluation.scenario.name
         for f in range(len(mine)):
-            rows.append(row(scenario, name, f, mine[f : f + 1], affinity[f : f + 1], faircarbon[f : f + 1]))
+            rows.append(
+                row(scenario, name, f, mine[f : f + 1], affinity[f : f + 1], faircarbon[f : f + 1])
+            )
         rows.append(row(scenario, name, "all", mine, affinity, faircarbon))
     return rows
 
@@ -113,15 +112,7 @@ class ResultsFile:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / RESULTS
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder):
-                pass  # writable: found out before the work, not after it
-        except OSError as error:
-            raise InputError(
-                f"--out {folder}: cannot be written ({error.strerror}); name a folder that you "
-                "may write to"
-            ) from None
+        make_writable_folder(folder, "--out")
         self._content: dict[str, Any] = {
             "schema": SCHEMA,
             "scenario": {},
@@ -143,17 +134,6 @@ class ResultsFile:
         self._content["rows"] += list(rows)
         with replacing(self.path) as partial:
             partial.write_text(json.dumps(self._content, indent=1, allow_nan=False) + "\n")
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to that takes the place of `path` when all went well."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        yield partial
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def versions() -> dict[str, str]:

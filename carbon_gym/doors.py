@@ -34,7 +34,7 @@ def our_package(name: Literal["agents", "baselines"]) -> ModuleType:
             f"the package {name!r} that comes with carbon-gym is missing; run {fix}"
         ) from None
     if getattr(module, "__distribution__", None) != OWNER:
-        place = getattr(module, "__file__", None) or list(getattr(module, "__path__", ["?"]))[0]
+        place = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", "?")))
         raise InstallationError(
             f"import {name} found {place}, which is not carbon_gym's {name!r} (other "
             f"distributions install a package of that name too); remove that one, then run {fix}"

@@ -74,19 +74,8 @@ def evaluation_fleets(
     dated, spanned = _days_of_file(source.conversations)
     fleets = spanned if fleets is None else fleets
     zones = [region.zone for region in scenario.fleet.regions]
-    whole = (
-        read_grid(scenario.grid.paths, zones) if scenario.grid.source == "file" else None
-    )
+    whole = read_grid(scenario.grid.paths, zones) if scenario.grid.source == "file" else None
     days = _days(scenario, whole, split, fleets, start, dated)
-    if whole is None:
-        period = Period(start=min(days) - _DAY, stop=max(days) + _DAY)
-        grid = load_grid(scenario.grid, zones, period, scenario.seeds.grid)
-    else:
-        first = max(whole.start_unix_s, day_start_unix_s(min(days) - _DAY))
-        day_start = day_start_unix_s(min(days))
-        if not whole.covers(day_start, day_start_unix_s(max(days) + _DAY)):
-            first = day_start  # `window` names what is asked for and what there is
-        grid = whole.window(first, day_start_unix_s(max(days) + _DAY))
     notes = list(source.draw_notes())
     origins = [day_start_unix_s(day) for day in days]
     if source.conversations is None:
@@ -98,6 +87,7 @@ def evaluation_fleets(
         notes += plan.notes
         traces = [source.day_trace(plan, number, origin) for number, origin in enumerate(origins)]
     notes += _what_was_dropped(scenario, traces)
+    grid = _grid(scenario, zones, whole, days, _last_turn_unix_s(traces))
     if grid.held_steps:
         notes.append(
             f"grid: {grid.held_steps} five-minute values held beyond the source's step or past "
@@ -140,6 +130,30 @@ def _days(
         period.start + int((0.5 + number * GOLDEN_RATIO) % 1.0 * period.days) * _DAY
         for number in range(count)
     ]
+
+
+def _grid(
+    scenario: Scenario,
+    zones: list[str],
+    whole: GridSeries | None,
+    days: Sequence[date],
+    last_unix_s: int,
+) -> GridSeries:
+    """The grid from the day before the first (a stale router looks back) to the last turn."""
+    first, stop = min(days), max(days) + _DAY
+    if whole is None:
+        last = datetime.fromtimestamp(last_unix_s, UTC).date() + _DAY
+        period = Period(start=first - _DAY, stop=max(stop, last))
+        return load_grid(scenario.grid, zones, period, scenario.seeds.grid)
+    start_unix_s = day_start_unix_s(first)
+    if whole.covers(start_unix_s, day_start_unix_s(stop)):  # else `window` says what is missing
+        start_unix_s = max(whole.start_unix_s, day_start_unix_s(first - _DAY))
+    stop_unix_s = max(day_start_unix_s(stop), min(whole.stop_unix_s, last_unix_s))
+    return whole.window(start_unix_s, stop_unix_s)
+
+
+def _last_turn_unix_s(traces: Sequence[Trace]) -> int:
+    return max(trace.origin_unix_s + int(trace.arrival_s.max(initial=0.0)) for trace in traces)
 
 
 def _inside(series: GridSeries, day: date) -> bool:

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
 import reference
 from reference import ReferenceSimulator
-from worlds import POLICY_NAMES, Floats, World, pick, random_trace, random_world, tell_quality
+from worlds import (
+    POLICY_NAMES,
+    Floats,
+    World,
+    assert_same_ledger,
+    play,
+    random_trace,
+    random_world,
+    tell_quality,
+)
 
 from carbon_gym import make_policy
 from carbon_gym.simulator import Quotes, Simulator
 from carbon_gym.simulator.arrays import NOWHERE, OUTCOME
+from carbon_gym.workload.trace import Trace
 
 SEEDS = range(48)
 TOLERANCE = 1e-9
@@ -103,8 +115,12 @@ def compare(world: World, name: str, seed: int) -> Counter[str]:
 
 
 def world_of(seed: int) -> World:
-    """Any shape; every sixth world has 3 x 2 x 7 deployments."""
-    return random_world(seed, shape=(3, 2, 7) if seed % 6 == 5 else None)
+    """Any shape; some are 3 x 2 x 7, some small and short of memory."""
+    if seed % 6 == 5:
+        return random_world(seed, shape=(3, 2, 7))
+    if seed % 4 == 0:
+        return random_world(seed, shape=(1, 2, 2), cache={"memory_pressure": True, "ttl_s": 600.0})
+    return random_world(seed)
 
 
 @cache
@@ -129,8 +145,67 @@ def test_the_random_worlds_reach_every_rule() -> None:
         for what in ("hits", "evictions", "ttft_violation", "capacity_violation", "switched"):
             assert total[what] > 20, f"{name}: {what}"
         assert total["quality_violation"] == 0
-    by_rule = Counter(
-        (world.scenario.capacity.limit, world.scenario.capacity.rule, world.scenario.cache.on_leave)
-        for world in map(world_of, SEEDS)
+    rules = [world_of(seed).scenario.capacity for seed in SEEDS]
+    assert {rule.limit for rule in rules} == {None, 0.1, 0.25, 0.5, 1.0}
+    assert {(rule.rule, rule.scope) for rule in rules} == set(
+        product(("sessions", "turns"), ("pool", "region"))
     )
-    assert {key[0] for key in by_rule} == {None, 0.1, 0.25, 0.5, 1.0}
+    assert {world_of(seed).scenario.cache.on_leave for seed in SEEDS} == {"retain", "evict"}
+
+
+# ------------------------------------------------------------------------------------ lanes
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", [*POLICY_NAMES, "random"])
+def test_fleets_side_by_side_are_the_fleets_alone(lanes: int, name: str) -> None:
+    for seed in range(200 + 10 * lanes, 204 + 10 * lanes):
+        world = random_world(seed, traces=lanes)
+        if lanes > 1:  # one fleet without a turn, anywhere among the others
+            rng = np.random.default_rng(seed)
+            at = int(rng.integers(lanes))
+            world.traces[at] = random_trace(rng, world.scenario, 0)
+            tell_quality(rng, world, world.traces[at])
+        actions = np.random.default_rng(seed).integers(0, 10**6, (lanes, 200))
+        together = play(world, name, actions)
+        for lane, trace in enumerate(world.traces):
+            alone = play(replace(world, traces=[trace]), name, actions[lane : lane + 1])
+            rows = slice(together.bounds[lane], together.bounds[lane + 1])
+            assert_same_ledger(together.ledger[rows], alone.ledger)
+
+
+@pytest.mark.parametrize("name", [*POLICY_NAMES, "random"])
+def test_a_lane_of_one_session_is_a_fleet_of_one_session(name: str) -> None:
+    for seed in range(300, 306):
+        world = random_world(seed, traces=1 + seed % 2, turns=60)
+        actions = np.random.default_rng(seed).integers(0, 10**6, (40, 200))
+        sessions = play(world, name, actions, lanes="sessions")
+        assert sessions.lanes == sum(trace.sessions for trace in world.traces)
+        unbounded = world.with_scenario(capacity={"limit": None}, cache={"memory_pressure": False})
+        lane = 0
+        for trace in world.traces:
+            for session in range(trace.sessions):
+                alone = one_session(unbounded, trace, session)
+                fleet = play(alone, name, actions[lane : lane + 1])
+                rows = slice(sessions.bounds[lane], sessions.bounds[lane + 1])
+                assert_same_ledger(sessions.ledger[rows], fleet.ledger)
+                lane += 1
+
+
+def one_session(world: World, trace: Trace, session: int) -> World:
+    """A world in which one session of a trace is served alone."""
+    rows = np.flatnonzero(trace.session == session)
+    names = [f.name for f in fields(trace) if len(np.shape(getattr(trace, f.name))) == 1]
+    by_row = [n for n in names if n not in ("session_id", "session_key", "session_turns")]
+    alone = replace(
+        trace,
+        **{name: getattr(trace, name)[rows] for name in by_row},
+        session_id=trace.session_id[session : session + 1],
+        session_key=trace.session_key[session : session + 1],
+        session_turns=trace.session_turns[session : session + 1],
+    )
+    alone = replace(alone, session=np.zeros(len(rows), dtype=np.int64))
+    names = [model.name for model in world.scenario.fleet.models]
+    said = world.predictor.predict(trace, world.scenario.fleet.models)[rows]
+    world.predictor.tell(alone, names, said)
+    return replace(world, traces=[alone])

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from carbon_gym import make_policy
 from carbon_gym.grid.series import STEP_S, GridSeries
 from carbon_gym.scenario.scenario import Scenario
 from carbon_gym.scenario.schema import CATEGORIES, Model
+from carbon_gym.simulator import Simulator
+from carbon_gym.simulator.arrays import OUTCOME
 from carbon_gym.workload.trace import Trace
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 START_UNIX_S = 1_680_000_000
 TICK_S = 0.125
@@ -79,6 +83,43 @@ class World:
             return float(self.grid.values[row, self.grid.zones.index(zone)])
 
         return at
+
+
+def play(
+    world: World,
+    name: str,
+    actions: Ints | None = None,
+    lanes: Literal["fleets", "sessions"] = "fleets",
+) -> Simulator:
+    """A finished run of a policy, or of given ``actions`` (lanes, steps) taken modulo D."""
+    simulator = Simulator(
+        world.scenario,
+        world.traces,
+        world.grid,
+        predictor=world.predictor,
+        full_cache=name == "lower-bound",
+        lanes=lanes,
+    )
+    policy = None if name == "random" else make_policy(name)
+    if policy is not None:
+        policy.reset(simulator.fleet, simulator.slots)
+    step = 0
+    while not simulator.done:
+        quotes = simulator.quote()
+        if policy is not None:
+            simulator.commit(policy.choose(quotes))
+        else:
+            assert actions is not None
+            simulator.commit(actions[: simulator.lanes, step] % len(simulator.fleet))
+        step += 1
+    return simulator
+
+
+def assert_same_ledger(found: NDArray[np.void], expected: NDArray[np.void]) -> None:
+    """Every field of every row, bit for bit."""
+    assert len(found) == len(expected)
+    for field in OUTCOME.names or ():
+        assert np.array_equal(found[field], expected[field]), field
 
 
 def pick(rng: np.random.Generator, *options: Any) -> Any:

@@ -13,7 +13,7 @@ from carbon_gym.cli.speed import speed
 
 app = typer.Typer(
     name="carbon-gym",
-    help="Route LLM conversations so that they emit less CO2: compare policies, calibrate, measure.",
+    help="Route LLM conversations so that they emit less CO2.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -30,7 +30,9 @@ def _print_version(asked: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Route LLM conversations so that they emit less CO2."""

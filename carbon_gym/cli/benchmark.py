@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,15 +13,18 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from carbon_gym.benchmark import ResultsFile, compare, turns_to_serve
+from carbon_gym.cli.choices import conversation_format, day, names_in, one_of
+from carbon_gym.cli.console import output_console
 from carbon_gym.doors import make_policy, policy_names
 from carbon_gym.errors import InputError
 from carbon_gym.evaluation import Evaluation, evaluation_fleets
-from carbon_gym.cli.console import output_console
 from carbon_gym.report.table import comparison_table
 from carbon_gym.scenario import Scenario, load_scenario
+from carbon_gym.scenario.schema import Split
 
 DEFAULT_SCENARIOS = ["sharegpt", "sharegpt-evict", "sharechat", "sharechat-evict"]
 DEFAULT_SCENARIOS_FOR_FILES = ["sharegpt", "sharegpt-evict"]
+SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 QUICK_FLEETS = 5
 QUICK_SESSIONS = 600
 
@@ -34,9 +37,7 @@ def benchmark(
             "sharechat, caches retained and evicted.",
         ),
     ] = None,
-    policies: Annotated[
-        str, typer.Option(help="Names separated by commas, or all.")
-    ] = "all",
+    policies: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "all",
     conversations: Annotated[
         Path | None, typer.Option(help="Your conversations; every session is evaluated.")
     ] = None,
@@ -65,11 +66,10 @@ def benchmark(
         int | None, typer.Option(min=1, help="Number of fleets; the same as --days.")
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="train, validation or test (default, unless files are given).")
+        str | None,
+        typer.Option(help="train, validation or test (default, unless files are given)."),
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; default: the cores.")
-    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: the cores.")] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help=f"{QUICK_FLEETS} fleets of {QUICK_SESSIONS} sessions.")
     ] = False,
@@ -80,7 +80,6 @@ def benchmark(
     """Compare routing policies: CO2, quality and latency on the same fleets.
 
     Examples:
-
       carbon-gym benchmark
 
       carbon-gym benchmark --quick --scenario sharegpt
@@ -90,9 +89,9 @@ def benchmark(
     """
     names = _policy_names(policies)
     size = {
-        "split": _one_of("--split", split, ("train", "validation", "test")),
+        "split": None if split is None else one_of("--split", split, SPLITS),
         "fleets": _fleet_count(days, fleets, quick),
-        "start": _date("--start", start),
+        "start": None if start is None else day("--start", start),
         "sessions": sessions or (QUICK_SESSIONS if quick else None),
     }
     files = conversations is not None or grid is not None
@@ -127,9 +126,7 @@ def _compare_with_progress(
         transient=True,
     )
     with progress:
-        task = progress.add_task(
-            evaluation.scenario.name, total=turns_to_serve(evaluation, names)
-        )
+        task = progress.add_task(evaluation.scenario.name, total=turns_to_serve(evaluation, names))
         return compare(
             evaluation, names, jobs=jobs, on_turns=lambda turns: progress.advance(task, turns)
         )
@@ -157,12 +154,10 @@ def _show(console: Console, evaluation: Evaluation, rows: list[dict[str, Any]]) 
 def _policy_names(text: str) -> list[str]:
     if text == "all":
         return policy_names()
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
-        raise InputError("--policies names no policy; give names separated by commas, or all")
+    names = names_in("--policies", text)
     for name in names:
         make_policy(name)
-    return list(dict.fromkeys(names))
+    return names
 
 
 def _fleet_count(days: int | None, fleets: int | None, quick: bool) -> int | None:
@@ -171,21 +166,6 @@ def _fleet_count(days: int | None, fleets: int | None, quick: bool) -> int | Non
             f"--days {days} and --fleets {fleets} disagree; a fleet is one day, give one of them"
         )
     return days or fleets or (QUICK_FLEETS if quick else None)
-
-
-def _date(option: str, text: str | None) -> date | None:
-    if text is None:
-        return None
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise InputError(f"{option} {text!r} is not a day; write it as 2023-05-08") from None
-
-
-def _one_of(option: str, text: str | None, allowed: tuple[str, ...]) -> str | None:
-    if text is None or text in allowed:
-        return text
-    raise InputError(f"{option} {text!r} is not known; use {', '.join(allowed)}")
 
 
 def _with_files(
@@ -200,8 +180,11 @@ def _with_files(
     changes: dict[str, Any] = {}
     used = []
     if conversations is not None:
-        workload = {"source": "file", "path": str(conversations)}
-        workload["format"] = _format(conversations, format)
+        workload = {
+            "source": "file",
+            "path": str(conversations),
+            "format": conversation_format(conversations, format),
+        }
         if tokenizer is not None:
             workload["tokenizer"] = str(tokenizer)
         changes["workload"] = workload
@@ -212,27 +195,9 @@ def _with_files(
         changes["grid"] = {"source": "file", "paths": [str(path) for path in grid]}
         used += [path.name for path in grid]
     if zones is not None:
-        named = [zone.strip() for zone in zones.split(",") if zone.strip()]
-        if not named:
-            raise InputError("--zones names no zone; give zone codes separated by commas")
-        changes["fleet"] = {"regions": named}
+        changes["fleet"] = {"regions": names_in("--zones", zones)}
     if not changes:
         return scenario
     if used:
         changes["name"] = f"{scenario.name} on {' + '.join(used)}"
     return load_scenario(scenario, **changes)
-
-
-def _format(conversations: Path, format: str | None) -> str:
-    allowed = ("tokens", "sharegpt", "messages")
-    if format is not None:
-        return str(_one_of("--format", format, allowed))
-    endings = {".csv": "tokens", ".json": "sharegpt", ".jsonl": "messages"}
-    name = conversations.name.removesuffix(".gz")
-    for ending, meant in endings.items():
-        if name.endswith(ending):
-            return meant
-    raise InputError(
-        f"--conversations {conversations}: the ending says no format; add --format with one of "
-        f"{', '.join(allowed)}"
-    )

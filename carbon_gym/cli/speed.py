@@ -1,3 +1,43 @@
-"""stub"""
-def speed() -> None:
-    """."""
+"""`carbon-gym speed`: how fast the simulator is on this machine."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from carbon_gym.cli.console import output_console
+from carbon_gym.files import replacing
+from carbon_gym.speed import measure_speed
+
+
+def speed(
+    repeats: Annotated[int, typer.Option(min=1, help="Counted repeats of each figure.")] = 5,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Also write the figures to this file.")
+    ] = None,
+) -> None:
+    """Measure the simulator, with gymnasium's CartPole-v1 in the same run beside it."""
+    rows = measure_speed(repeats)
+    cartpole = rows[0].value
+    if json_file is not None:
+        with replacing(json_file) as partial:
+            partial.write_text(json.dumps({"rows": [asdict(row) for row in rows]}, indent=1) + "\n")
+    table = Table(box=None, pad_edge=False)
+    table.add_column("figure")
+    for name in ("median", "low", "high"):
+        table.add_column(name, justify="right")
+    table.add_column("unit")
+    table.add_column("x CartPole", justify="right")
+    for row in rows:
+        shown = (
+            f"{value:,.0f}" if row.unit.endswith("/s") else f"{value:.2f}"
+            for value in (row.value, row.low, row.high)
+        )
+        ratio = f"{row.value / cartpole:.1f}" if row.unit.endswith("/s") else ""
+        table.add_row(row.name, *shown, row.unit, ratio)
+    output_console().print(table)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carbon_gym.errors import InputError
+from carbon_gym.files import replacing
 from carbon_gym.grid.readers import read_grid
 from carbon_gym.grid.series import STEP_S, GridSeries, day_start_unix_s, iso_utc
 from carbon_gym.grid.statistics import MAX_LAG1, parse_statistics
@@ -151,18 +152,8 @@ def write_grid_statistics(
         InputError: As `calibrate_grid`, or a place that cannot be written.
     """
     content = calibrate_grid(hourly, subhourly, years, notice, zones)
-    target = Path(path)
-    draft = target.with_name(target.name + ".part")
-    try:
-        draft.write_text(_json(content) + "\n", encoding="utf-8", newline="\n")
-        draft.replace(target)
-    except OSError as error:
-        if draft.is_file():
-            draft.unlink()
-        raise InputError(
-            f"{path}: cannot be written ({error.strerror or error}); name a file in a folder that "
-            "exists and is yours"
-        ) from None
+    with replacing(Path(path)) as partial:
+        partial.write_text(_json(content) + "\n", encoding="utf-8", newline="\n")
     return content
 
 

@@ -137,8 +137,6 @@ def _bootstrap(ours: Floats, theirs: Floats) -> list[Interval | None]:
         replicas = 1.0 - resampled_ours[valid, k] / resampled_theirs[valid, k]
         low, high = np.quantile(replicas, [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2])
         intervals.append(
-            Interval(
-                mean=mean, low=float(low), high=float(high), method="bootstrap-over-sessions"
-            )
+            Interval(mean=mean, low=float(low), high=float(high), method="bootstrap-over-sessions")
         )
     return intervals

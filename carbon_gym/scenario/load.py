@@ -19,7 +19,9 @@ from carbon_gym.scenario.scenario import Scenario
 _MAX_EXTENDS = 8
 
 
-def load_scenario(source: str | Path | Mapping[str, Any] | Scenario = "sharegpt", /, **overrides: Any) -> Scenario:
+def load_scenario(
+    source: str | Path | Mapping[str, Any] | Scenario = "sharegpt", /, **overrides: Any
+) -> Scenario:
     """Load and validate a scenario.
 
     Args:
@@ -81,7 +83,9 @@ def read_yaml_mapping(path: Path, shown_as: str | None = None) -> dict[str, Any]
     except FileNotFoundError:
         raise InputError(f"{shown}: there is no such file; check the path") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{shown}: cannot be read as UTF-8 text ({error}); give a YAML file") from None
+        raise InputError(
+            f"{shown}: cannot be read as UTF-8 text ({error}); give a YAML file"
+        ) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""
@@ -189,7 +193,9 @@ def _sentence(error: ValidationError, where: str) -> str:
         return f"{where}: key {key!r} is missing; give it a value{more}"
     message = first["msg"].removeprefix("Value error, ")
     found = first["input"]
-    shown = repr(found) if isinstance(found, str | int | float | bool | None) else type(found).__name__
+    shown = (
+        repr(found) if isinstance(found, str | int | float | bool | None) else type(found).__name__
+    )
     return f"{where}: {key} = {shown} is not allowed: {message}{more}"
 
 

@@ -8,6 +8,7 @@ sub-models, so that a frozen scenario cannot be changed through a nested dict.
 from __future__ import annotations
 
 from datetime import date
+from itertools import pairwise
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -197,7 +198,7 @@ class Workload(Section):
     gap_log_sd: NonNegative = 0.978
     """σ of the log-normal gap, log s (PUBLISHED: Mooncake)."""
     dispersion: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 3.0
-    """Index of dispersion of the session starts per minute (1 = Poisson; DERIVED: Mooncake 2.95)."""
+    """Index of dispersion of the session starts per minute (DERIVED: Mooncake, 2.95)."""
     predicted_output_prior_tokens: Positive | None = None
     """Training mean of the reply tokens, the prior of ô (SPEC §5). None: from `statistics`."""
 
@@ -258,14 +259,18 @@ class Splits(Section):
     @model_validator(mode="after")
     def _are_disjoint(self) -> Self:
         if self.train_share + self.validation_share >= 1:
-            raise ValueError("train_share + validation_share must be below 1, to leave a test split")
+            raise ValueError(
+                "train_share + validation_share must be below 1, to leave a test split"
+            )
         periods = sorted(
             ((self.train, "train"), (self.validation, "validation"), (self.test, "test")),
             key=lambda item: item[0].start,
         )
-        for (first, first_name), (second, second_name) in zip(periods, periods[1:], strict=False):
+        for (first, first_name), (second, second_name) in pairwise(periods):
             if second.start < first.stop:
-                raise ValueError(f"periods of {first_name} and {second_name} overlap; keep them apart")
+                raise ValueError(
+                    f"periods of {first_name} and {second_name} overlap; keep them apart"
+                )
         return self
 
     def period(self, split: Split) -> Period:

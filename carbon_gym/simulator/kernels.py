@@ -3,11 +3,7 @@
 Everything compiled stands in this one module: numba's on-disk cache notices a change in the file
 of the function that it caches, but not in the files of the functions that one calls.
 ``NUMBA_DISABLE_JIT=1`` runs the same code as plain Python.
-
-No kernel allocates: all memory is made beforehand, so numba's reference counting is switched off
-(``_nrt=False``). Its atomic increments, one for every view of a row, took three quarters of the
-time of a quote. The price is that slices cannot be assigned; loops over row views do the same and
-vectorise.
+How they are compiled, and what that forbids: `carbon_gym.simulator.jit`.
 """
 
 from __future__ import annotations
@@ -15,7 +11,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from carbon_gym.simulator.arrays import (
@@ -29,9 +24,7 @@ from carbon_gym.simulator.arrays import (
     Static,
     Turns,
 )
-
-_kernel = njit(cache=True, _nrt=False)
-_inlined = njit(inline="always", _nrt=False)
+from carbon_gym.simulator.jit import inlined, kernel
 
 FEASIBLE, LATE, OVERFULL = 0, 1, 2
 """How `cheapest` found its deployment: within all bounds; best effort against the TTFT bound;
@@ -41,28 +34,32 @@ _NEWER, _OLDER = 0, 1  # last axis of State.links
 _CEIL_SLACK = 1e-9  # SPEC §10: every ceil is taken of its argument less this
 
 
-@_inlined
+@inlined
 def _fresh_tokens(history: float, cached: float, prompt: float) -> float:
     """Tokens to prefill, H − C + q."""
     return history - cached + prompt
 
 
-@_inlined
+@inlined
 def _energy_kwh(s: Static, d: int, cached: float, fresh: float, output: float) -> float:
     """e_in·(ρ_c·C + (H − C) + q + ρ_o·o), kWh (SPEC §2)."""
-    return s.energy_kwh_per_token[d] * (
+    energy_kwh: float = s.energy_kwh_per_token[d] * (
         s.cached_input_ratio * cached + fresh + s.output_ratio * output
     )
+    return energy_kwh
 
 
-@_inlined
+@inlined
 def _ttft_s(s: Static, d: int, fresh: float) -> float:
     """(H − C + q) / prefill rate, plus the region's round trip, s (SPEC §2)."""
-    return fresh * s.prefill_s_per_token[d] + s.round_trip_s[d]
+    ttft_s: float = fresh * s.prefill_s_per_token[d] + s.round_trip_s[d]
+    return ttft_s
 
 
-@_inlined
-def _leave_behind(s: Static, turns: Turns, state: State, ledger: NDArray[np.void], b: int, now_s: float) -> None:
+@inlined
+def _leave_behind(
+    s: Static, turns: Turns, state: State, ledger: NDArray[np.void], b: int, now_s: float
+) -> None:
     """Advance the trailing window of lane `b`: sessions gone idle, turns gone old."""
     w = state.window[b]
     row = state.row[b]
@@ -81,7 +78,7 @@ def _leave_behind(s: Static, turns: Turns, state: State, ledger: NDArray[np.void
     state.window[b] = w
 
 
-@_inlined
+@inlined
 def _room(s: Static, state: State, q: QuoteBuffers, b: int, slot: int) -> None:
     """Which capacity units have room for the current turn of lane `b` (SPEC §3)."""
     load, available = q.unit_load[b], q.unit_available[b]
@@ -109,8 +106,10 @@ def _room(s: Static, state: State, q: QuoteBuffers, b: int, slot: int) -> None:
         load[here] -= 1
 
 
-@_inlined
-def _filter_models(s: Static, turns: Turns, q: QuoteBuffers, b: int, row: int, needed: float) -> None:
+@inlined
+def _filter_models(
+    s: Static, turns: Turns, q: QuoteBuffers, b: int, row: int, needed: float
+) -> None:
     """Admissible models: q̂_m ≥ β_Q · max over the models whose context fits (SPEC §1, §4)."""
     said, quality = turns.quality_predicted[row], q.quality[b]
     model_admissible = q.model_admissible[b]
@@ -124,7 +123,7 @@ def _filter_models(s: Static, turns: Turns, q: QuoteBuffers, b: int, row: int, n
         model_admissible[m] = (s.context_tokens[m] >= fits_from) & (said[m] >= s.beta_q * best)
 
 
-@_inlined
+@inlined
 def _quote_lane(
     s: Static,
     turns: Turns,
@@ -179,7 +178,7 @@ def _quote_lane(
         feasible[d] = available[d] & admissible[d] & (ttft[d] <= s.ttft_bound_s)
 
 
-@_kernel
+@kernel
 def quote_cache_blind(s: Static, q: QuoteBuffers, out: PriceBuffers) -> None:
     """The prices of the quoted turns as if nothing were cached anywhere (C = 0)."""
     for b in range(q.row.shape[0]):
@@ -192,12 +191,10 @@ def quote_cache_blind(s: Static, q: QuoteBuffers, out: PriceBuffers) -> None:
             out.energy_kwh[b, d] = energy
             out.co2_g[b, d] = q.facility_intensity[b, s.region[d]] * energy
             out.ttft_s[b, d] = ttft
-            out.feasible[b, d] = (
-                q.available[b, d] and q.admissible[b, d] and ttft <= s.ttft_bound_s
-            )
+            out.feasible[b, d] = q.available[b, d] and q.admissible[b, d] and ttft <= s.ttft_bound_s
 
 
-@_inlined
+@inlined
 def _before(
     first_a: float, second_a: float, rank_a: int, first_b: float, second_b: float, rank_b: int
 ) -> bool:
@@ -209,7 +206,7 @@ def _before(
     return rank_a < rank_b
 
 
-@_kernel
+@kernel
 def cheapest(
     rank: Ints,
     row: Ints,
@@ -257,7 +254,7 @@ def cheapest(
                 how[b] = kind
 
 
-@_kernel
+@kernel
 def _drop(s: Static, state: State, b: int, slot: int, d: int) -> None:
     """Remove the session's cache from deployment `d` and its room from the account."""
     if state.held_tokens[slot, d] == 0:
@@ -279,7 +276,7 @@ def _drop(s: Static, state: State, b: int, slot: int, d: int) -> None:
         state.links[older, d, _NEWER] = newer
 
 
-@_inlined
+@inlined
 def _hold(s: Static, state: State, b: int, slot: int, d: int, tokens: int, now_s: float) -> None:
     """Keep `tokens` of the session on deployment `d`, evicting the least recently used others."""
     if s.bounded_memory:
@@ -289,7 +286,7 @@ def _hold(s: Static, state: State, b: int, slot: int, d: int, tokens: int, now_s
         state.last_use_s[slot, d] = now_s
 
 
-@_kernel
+@kernel
 def _make_room(
     s: Static, state: State, b: int, slot: int, d: int, tokens: int, now_s: float
 ) -> None:
@@ -318,10 +315,14 @@ def _make_room(
     state.pools[b, d]["used_bytes"] += needed_bytes
 
 
-@_inlined
-def _account(s: Static, turns: Turns, q: QuoteBuffers, ledger: NDArray[np.void], b: int, d: int) -> None:
-    """Write what the current turn of lane `b` emits on deployment `d`: with o, the account's
-    intensity and the true caches."""
+@inlined
+def _account(
+    s: Static, turns: Turns, q: QuoteBuffers, ledger: NDArray[np.void], b: int, d: int
+) -> None:
+    """Write what the current turn of lane `b` emits on deployment `d` into the ledger.
+
+    With the true reply length, the account's intensity and the true caches.
+    """
     row = q.row[b]
     turn, entry = turns.turn[row], ledger[row]
     cached = q.cached_tokens[b, d]
@@ -345,7 +346,7 @@ def _account(s: Static, turns: Turns, q: QuoteBuffers, ledger: NDArray[np.void],
     entry["switched"] = q.previous[b] != NOWHERE and q.previous[b] != d
 
 
-@_inlined
+@inlined
 def _commit_lane(
     s: Static,
     turns: Turns,
@@ -383,10 +384,8 @@ def _commit_lane(
     state.row[b] = row + 1
 
 
-@_kernel
-def quote(
-    s: Static, turns: Turns, state: State, ledger: NDArray[np.void], q: QuoteBuffers
-) -> None:
+@kernel
+def quote(s: Static, turns: Turns, state: State, ledger: NDArray[np.void], q: QuoteBuffers) -> None:
     """Quote the current turn of every lane; lanes that are done get row NOWHERE."""
     for b in range(state.row.shape[0]):
         q.row[b] = NOWHERE
@@ -394,7 +393,7 @@ def quote(
             _quote_lane(s, turns, state, ledger, q, b, state.row[b])
 
 
-@_kernel
+@kernel
 def commit(
     s: Static,
     turns: Turns,
@@ -409,7 +408,7 @@ def commit(
             _commit_lane(s, turns, state, ledger, q, b, q.row[b], actions[b])
 
 
-@_kernel
+@kernel
 def commit_and_quote(
     s: Static,
     turns: Turns,
@@ -427,7 +426,7 @@ def commit_and_quote(
                 _quote_lane(s, turns, state, ledger, q, b, state.row[b])
 
 
-@_kernel
+@kernel
 def valid(row: Ints, actions: Ints, deployments: int) -> bool:
     """Whether every lane that is not done has an action in 0..deployments - 1."""
     for b in range(row.shape[0]):

@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from carbon_gym.fleet.deployments import Deployments
 from carbon_gym.simulator import kernels
-from carbon_gym.simulator.arrays import Bools, Floats, Int32s, Ints, PriceBuffers, QuoteBuffers, Static
+from carbon_gym.simulator.arrays import (
+    Bools,
+    Floats,
+    Int32s,
+    Ints,
+    PriceBuffers,
+    QuoteBuffers,
+    Static,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,10 +127,8 @@ class Quotes:
 
     def copy(self) -> Quotes:
         """A snapshot whose arrays no later quote changes."""
-        arrays = {
-            name: getattr(self, name).copy() for name in QuoteBuffers._fields
-        }
-        blind = PriceBuffers(*(array.copy() for array in self._blind))
+        arrays = {name: getattr(self, name).copy() for name in QuoteBuffers._fields}
+        blind = PriceBuffers(**{k: v.copy() for k, v in self._blind._asdict().items()})
         return replace(
             self,
             **arrays,

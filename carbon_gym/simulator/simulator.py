@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from carbon_gym.errors import InputError
 from carbon_gym.fleet.deployments import Deployments
-from carbon_gym.grid.series import STEP_S, GridSeries
+from carbon_gym.grid.series import STEP_S, GridSeries, iso_utc
 from carbon_gym.quality.predictor import IrtPredictor, QualityPredictor
 from carbon_gym.scenario.scenario import Scenario
 from carbon_gym.simulator import kernels
@@ -126,9 +126,7 @@ class Simulator:
 
         Calling it again before `commit` gives the same quotes.
         """
-        kernels.quote(
-            self._static, self._turns, self._state, self.ledger, self._quotes._buffers
-        )
+        kernels.quote(self._static, self._turns, self._state, self.ledger, self._quotes._buffers)
         self._quoted = True
         return self._quotes
 
@@ -140,7 +138,7 @@ class Simulator:
 
         Raises:
             RuntimeError: `quote` has not been called since the last commit.
-            ValueError: Wrong shape, or a deployment outside 0..D-1; nothing is changed then.
+            ValueError: Wrong shape or type, or a deployment outside 0..D-1; nothing is changed.
         """
         chosen = self._checked(actions)
         kernels.commit(
@@ -164,7 +162,10 @@ class Simulator:
     def _checked(self, actions: Ints) -> Ints:
         if not self._quoted:
             raise RuntimeError("commit() needs a quote() of the same turns before it")
-        chosen = np.ascontiguousarray(actions, dtype=np.int64)
+        given = np.asarray(actions)
+        if given.dtype.kind not in "iu":  # a fraction would be cut off in silence
+            raise ValueError(f"actions are {given.dtype}; integers are needed")
+        chosen = np.ascontiguousarray(given, dtype=np.int64)
         if chosen.shape != (self.lanes,):
             raise ValueError(f"actions have shape {chosen.shape}; ({self.lanes},) is needed")
         if not kernels.valid(self._quotes.row, chosen, len(self.fleet)):
@@ -176,9 +177,7 @@ class Simulator:
         return chosen
 
 
-def _static(
-    scenario: Scenario, fleet: Deployments, full_cache: bool, one_session: bool
-) -> Static:
+def _static(scenario: Scenario, fleet: Deployments, full_cache: bool, one_session: bool) -> Static:
     limit = scenario.capacity.limit
     return Static(
         model=fleet.model.astype(np.uint32),
@@ -260,14 +259,16 @@ def _turns(
 
 
 def _grid_steps(trace: Trace, series: GridSeries, staleness_s: float) -> tuple[Ints, Ints]:
-    """Rows, for the account and for the router, of the last values published at or before each turn (SPEC §2)."""
+    """Rows of the last values published by each turn: the account's and the router's."""
     now_s = trace.arrival_s + (trace.origin_unix_s - series.start_unix_s)
     account = np.floor(now_s / STEP_S).astype(np.int64)
     router = np.floor((now_s - staleness_s) / STEP_S).astype(np.int64)
     if len(account) and (account.min() < 0 or account.max() >= len(series.values)):
+        last_s = trace.origin_unix_s + float(trace.arrival_s.max())
         raise InputError(
-            f"grid: {series.source or 'the series'} does not cover every turn of the trace; "
-            "choose days inside it"
+            f"grid: {series.source or 'the series'} covers {iso_utc(series.start_unix_s)} to "
+            f"{iso_utc(series.stop_unix_s)}, but the turns run from "
+            f"{iso_utc(trace.origin_unix_s)} to {iso_utc(last_s)}; choose days inside it"
         )
     # Before the series begins nothing was published: the router sees its first value.
     return account, np.maximum(router, 0)

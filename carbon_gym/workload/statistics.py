@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from carbon_gym.errors import InputError
+from carbon_gym.files import replacing
 from carbon_gym.resources import packaged, packaged_names
 from carbon_gym.scenario.schema import CATEGORIES, NonNegative, Positive, Section, Unit
 
@@ -289,12 +290,5 @@ def write_statistics(statistics: WorkloadStatistics, path: Path) -> None:
     Raises:
         InputError: If the place cannot be written to.
     """
-    partial = path.with_name(path.name + ".partial")
-    try:
-        partial.write_text(dump_statistics(statistics), encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise InputError(
-            f"{path}: cannot be written ({error.strerror}); name a file in a writable folder"
-        ) from None
+    with replacing(path) as partial:
+        partial.write_text(dump_statistics(statistics), encoding="utf-8", newline="\n")
