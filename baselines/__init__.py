@@ -11,6 +11,7 @@ from baselines.ccar import CCAR
 from baselines.faircarbon import FairCarbon
 from baselines.largest_model import LargestModel
 from baselines.lower_bound import LowerBound
+from baselines.tuned import tuned_options
 
 __distribution__ = "carbon-gym"
 
@@ -31,4 +32,5 @@ __all__ = [
     "LargestModel",
     "LowerBound",
     "SessionAffinity",
+    "tuned_options",
 ]

@@ -81,7 +81,7 @@ def turns_to_serve(evaluation: Evaluation, policies: Sequence[str]) -> int:
 def _run(evaluation: Evaluation, name: str, on_turns: OnTurns | None) -> PolicyRun:
     return run_policy(
         evaluation.scenario,
-        make_policy(name),
+        make_policy(name, evaluation.scenario),
         evaluation.traces,
         evaluation.grid,
         on_turns=on_turns,

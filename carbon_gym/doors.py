@@ -9,10 +9,13 @@ from __future__ import annotations
 import difflib
 import importlib
 from types import ModuleType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from carbon_gym.errors import InputError, InstallationError
 from carbon_gym.policy import Policy
+
+if TYPE_CHECKING:
+    from carbon_gym.scenario.scenario import Scenario
 
 OWNER = "carbon-gym"
 """Value of ``__distribution__`` in our `baselines` and `agents`."""
@@ -47,12 +50,14 @@ def policy_names() -> list[str]:
     return list(our_package("baselines").POLICIES)
 
 
-def make_policy(name: str, /, **options: Any) -> Policy:
+def make_policy(name: str, /, scenario: Scenario | None = None, **options: Any) -> Policy:
     """A fixed policy by name.
 
     Args:
         name: One of `policy_names`.
-        **options: Options of the policy's class.
+        scenario: Whose gate or tuned knobs the policy uses, by `Scenario.origin`; None: those of
+            the packaged scenario `sharegpt`.
+        **options: Options of the policy's class; they go before the tuned knobs.
 
     Returns:
         A fresh policy.
@@ -64,13 +69,15 @@ def make_policy(name: str, /, **options: Any) -> Policy:
         >>> make_policy("ccar-no-gate").name
         'ccar-no-gate'
     """
-    known = our_package("baselines").POLICIES
+    baselines = our_package("baselines")
+    known = baselines.POLICIES
     if name not in known:
         near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.4)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise InputError(f"policy {name!r} is not known; {hint}Use one of {', '.join(known)}")
     try:
-        policy: Policy = known[name](**options)
+        tuned = baselines.tuned_options(name, scenario)
+        policy: Policy = known[name](**{**tuned, **options})
     except TypeError as error:
         raise InputError(f"policy {name!r} does not take these options: {error}") from None
     return policy

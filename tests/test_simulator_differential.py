@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import reference
 from reference import ReferenceSimulator
+from reference.capacity import active_units, limit_of
 from worlds import (
     POLICY_NAMES,
     Floats,
@@ -63,6 +64,24 @@ def check_outcome(entry: np.void, slow: reference.Outcome, where: str) -> None:
             assert found == expected, f"{where}: {name}"
 
 
+def check_load(quotes: Quotes, slow: ReferenceSimulator, row: int, where: str) -> None:
+    """Load and places of every capacity unit, recounted from the history of turns."""
+    rules, now_s, session = slow.scenario.capacity, slow.arrival_s[row], slow.session[row]
+    if rules.rule == "sessions":
+        active = active_units(slow.history, now_s, rules.residency_s)
+        total = len(set(active) | {session})
+        loads = Counter(unit for other, unit in active.items() if other != session)
+    else:
+        window = [t.unit for t in slow.history if now_s - t.arrival_s <= rules.slot_s]
+        total, loads = len(window) + 1, Counter(window)
+    for d, unit in enumerate(slow.unit):
+        u, places = quotes.fleet.unit[d], NOWHERE
+        if rules.limit is not None:
+            places = limit_of(slow.share_of_unit[unit], rules.limit, total)
+        assert quotes.unit_load[0, u] == loads[unit], where
+        assert quotes.unit_places[0, u] == places, where
+
+
 def commit(slow: ReferenceSimulator, row: int, deployment: int) -> tuple[reference.Outcome, int]:
     """The outcome, and how many living caches of other sessions it drove out."""
     caches, now_s, session = slow.caches[deployment], slow.arrival_s[row], slow.session[row]
@@ -96,6 +115,7 @@ def compare(world: World, name: str, seed: int) -> Counter[str]:
         where = f"seed {seed}, {name}, row {row}"
         quotes, expected = fast.quote(), slow.quote(row)
         check_quote(quotes, expected, where)
+        check_load(quotes, slow, row, where)
         if policy is None:
             actions = rng.integers(0, len(fast.fleet), 1)
         else:

@@ -89,9 +89,14 @@ def play(
     world: World,
     name: str,
     actions: Ints | None = None,
+    *,
     lanes: Literal["fleets", "sessions"] = "fleets",
+    in_one_pass: bool = False,
 ) -> Simulator:
-    """A finished run of a policy, or of given ``actions`` (lanes, steps) taken modulo D."""
+    """A finished run of a policy, or of given ``actions`` (lanes, steps) taken modulo D.
+
+    Verb by verb, or by `Simulator.step`.
+    """
     simulator = Simulator(
         world.scenario,
         world.traces,
@@ -103,14 +108,19 @@ def play(
     policy = None if name == "random" else make_policy(name)
     if policy is not None:
         policy.reset(simulator.fleet, simulator.slots)
+    quotes = simulator.quote()
     step = 0
     while not simulator.done:
-        quotes = simulator.quote()
         if policy is not None:
-            simulator.commit(policy.choose(quotes))
+            chosen = policy.choose(quotes)
         else:
             assert actions is not None
-            simulator.commit(actions[: simulator.lanes, step] % len(simulator.fleet))
+            chosen = actions[: simulator.lanes, step] % len(simulator.fleet)
+        if in_one_pass:
+            quotes = simulator.step(chosen)
+        else:
+            simulator.commit(chosen)
+            quotes = simulator.quote()
         step += 1
     return simulator
 

@@ -49,6 +49,8 @@ def load_scenario(
         where, name, content = _read(str(source))
     content = _merge(_resolve_extends(content, where), overrides)
     content.setdefault("name", name)
+    if where in scenario_names():
+        content["origin"] = where
     try:
         return Scenario.model_validate(_resolve_catalogues(content, where))
     except ValidationError as error:
@@ -109,6 +111,8 @@ def _resolve_extends(content: dict[str, Any], where: str) -> dict[str, Any]:
         if not isinstance(base, str):
             raise InputError(f"{where}: extends must be one scenario name or file, found {base!r}")
         content = _merge(_read(base)[2], content)
+        if base in scenario_names():
+            content.setdefault("origin", base)
     raise InputError(f"{where}: extends goes deeper than {_MAX_EXTENDS} scenarios; is it a circle?")
 
 

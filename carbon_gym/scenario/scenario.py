@@ -30,6 +30,9 @@ class Scenario(Section):
 
     name: str = "custom"
     description: str = ""
+    origin: str = "sharegpt"
+    """The packaged scenario that this one derives from: whose gate and tuned knobs the policies
+    use. Set by `load_scenario`."""
     fleet: Fleet
     energy: EnergyProfile = EnergyProfile()
     cache: Caches = Caches()
@@ -46,6 +49,6 @@ class Scenario(Section):
         return self.model_dump(mode="json")
 
     def digest(self) -> str:
-        """Hash of everything but name and description: equal digests, equal experiments."""
-        content = self.model_dump(mode="json", exclude={"name", "description"})
+        """Hash of everything but name, description and origin: equal digests, equal experiments."""
+        content = self.model_dump(mode="json", exclude={"name", "description", "origin"})
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

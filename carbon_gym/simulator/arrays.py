@@ -145,12 +145,15 @@ class QuoteBuffers(NamedTuple):
     history_tokens: Ints  # (B,)
     predicted_output_tokens: Floats  # (B,)
     previous: Ints  # (B,)
+    idle_s: Floats  # (B,) since the session's previous turn; inf on its first
     intensity: Floats  # (B, R) gCO2eq/kWh as the router sees it
     facility_intensity: Floats  # (B, R) PUE · intensity
+    intensity_hour_ago: Floats  # (B, R) gCO2eq/kWh, as the router saw it then
     quality: Floats  # (B, M) predicted
     model_admissible: Bools  # (B, M)
     unit_available: Bools  # (B, U)
     unit_load: Ints  # (B, U) other active sessions, or turns of the trailing slot
+    unit_places: Ints  # (B, U) how many of them the unit takes now; NOWHERE without a limit
     cached_tokens: Int32s  # (B, D) C
     energy_kwh: Floats  # (B, D)
     co2_g: Floats  # (B, D)

@@ -31,6 +31,7 @@ FEASIBLE, LATE, OVERFULL = 0, 1, 2
 outside capacity because no pool with room has an admissible model."""
 
 _NEWER, _OLDER = 0, 1  # last axis of State.links
+_STEPS_AN_HOUR = 12  # of the grid's 5-minute clock
 _CEIL_SLACK = 1e-9  # SPEC §10: every ceil is taken of its argument less this
 
 
@@ -81,7 +82,7 @@ def _leave_behind(
 @inlined
 def _room(s: Static, state: State, q: QuoteBuffers, b: int, slot: int) -> None:
     """Which capacity units have room for the current turn of lane `b` (SPEC §3)."""
-    load, available = q.unit_load[b], q.unit_available[b]
+    load, available, places = q.unit_load[b], q.unit_available[b], q.unit_places[b]
     served, active = state.served[b], state.active[b]
     units = s.unit_share.shape[0]
     here = NOWHERE
@@ -97,10 +98,11 @@ def _room(s: Static, state: State, q: QuoteBuffers, b: int, slot: int) -> None:
     if s.capacity_limit < 0.0:
         for u in range(units):
             available[u] = True
+            places[u] = NOWHERE
     else:
         for u in range(units):
-            places = math.ceil(s.unit_share[u] * s.capacity_limit * total - _CEIL_SLACK)
-            available[u] = load[u] < places
+            places[u] = math.ceil(s.unit_share[u] * s.capacity_limit * total - _CEIL_SLACK)
+            available[u] = load[u] < places[u]
     if here != NOWHERE:  # a session may always stay; the load is that of the others
         available[here] = True
         load[here] -= 1
@@ -147,11 +149,18 @@ def _quote_lane(
     q.prompt_tokens[b] = prompt
     q.history_tokens[b] = history
     q.predicted_output_tokens[b] = output
-    q.previous[b] = state.sessions[slot]["previous"]
+    session = state.sessions[slot]
+    q.previous[b] = session["previous"]
+    q.idle_s[b] = np.inf
+    if session["last_row"] != NOWHERE:
+        q.idle_s[b] = now_s - turns.turn[session["last_row"]]["arrival_s"]
     published = turns.intensity[turn["router_step"]]
+    published_before = turns.intensity[max(turn["router_step"] - _STEPS_AN_HOUR, 0)]
     intensity, facility_intensity = q.intensity[b], q.facility_intensity[b]
+    intensity_hour_ago = q.intensity_hour_ago[b]
     for r in range(s.pue.shape[0]):
         intensity[r] = published[r]
+        intensity_hour_ago[r] = published_before[r]
         facility_intensity[r] = s.pue[r] * published[r]
     if not s.one_session:
         _leave_behind(s, turns, state, ledger, b, now_s)

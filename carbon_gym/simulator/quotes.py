@@ -38,13 +38,17 @@ class Quotes:
         history_tokens: int64 (B,), H.
         predicted_output_tokens: float64 (B,), ô.
         previous: int64 (B,), deployment of the session's previous turn, or -1.
+        idle_s: float64 (B,), since the session's previous turn, s; inf on its first.
         intensity: float64 (B, R), gCO2eq/kWh known to the router now.
         facility_intensity: float64 (B, R), PUE times `intensity`.
+        intensity_hour_ago: float64 (B, R), gCO2eq/kWh, what the router saw an hour before; its
+            first value where the series begins later.
         quality: float64 (B, M), predicted, in [0, 1].
         model_admissible: bool (B, M), context fits and q̂ ≥ β_Q · best.
         unit_available: bool (B, U), the capacity unit has room for this turn.
         unit_load: int64 (B, U), other active sessions (rule `sessions`) or turns of the trailing
             slot (rule `turns`).
+        unit_places: int64 (B, U), how many of those the unit takes now; -1 without a limit.
         cached_tokens: int32 (B, D), C.
         energy_kwh: float64 (B, D), estimated with ô.
         co2_g: float64 (B, D), estimated, gCO2eq.
@@ -63,12 +67,15 @@ class Quotes:
     history_tokens: Ints
     predicted_output_tokens: Floats
     previous: Ints
+    idle_s: Floats
     intensity: Floats
     facility_intensity: Floats
+    intensity_hour_ago: Floats
     quality: Floats
     model_admissible: Bools
     unit_available: Bools
     unit_load: Ints
+    unit_places: Ints
     cached_tokens: Int32s
     energy_kwh: Floats
     co2_g: Floats

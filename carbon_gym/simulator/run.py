@@ -49,8 +49,10 @@ def run_policy(
 
     Args:
         scenario: Fleet and rules.
-        policy: Chooses; its `reset` is called first. A policy with ``full_cache = True`` is
-            accounted as if every history were cached (the lower bound).
+        policy: Chooses; its `reset` is called first. Bounds may ask for what no router has:
+            ``full_cache = True``: accounted as if every history were cached; ``unbounded =
+            True``: no capacity, no memory pressure; a method ``foresee(simulator)``: called
+            before `reset`, sees all turns to come.
         traces: One per fleet.
         grid: Carbon intensity.
         predictor: Quality predictor; None: the scenario's.
@@ -64,8 +66,11 @@ def run_policy(
         traces,
         grid,
         predictor=predictor,
+        unbounded=bool(getattr(policy, "unbounded", False)),
         full_cache=bool(getattr(policy, "full_cache", False)),
     )
+    if hasattr(policy, "foresee"):
+        policy.foresee(simulator)
     policy.reset(simulator.fleet, simulator.slots)
     deciding_s = 0.0
     steps = reported = 0

@@ -47,6 +47,7 @@ class Simulator:
         traces: One per fleet.
         grid: Carbon intensity; must have every region's zone and cover the traces.
         predictor: Quality predictor; None: the scenario's (SPEC §4).
+        unbounded: No capacity and no memory pressure, whatever the scenario says.
         full_cache: Account as if the whole history were cached everywhere (the lower bound).
         lanes: "fleets" or "sessions".
 
@@ -72,13 +73,16 @@ class Simulator:
         grid: GridSeries,
         *,
         predictor: QualityPredictor | None = None,
+        unbounded: bool = False,
         full_cache: bool = False,
         lanes: Literal["fleets", "sessions"] = "fleets",
     ) -> None:
         self.scenario = scenario
         self.fleet = Deployments.of(scenario)
         one_session = lanes == "sessions"
-        self._static = _static(scenario, self.fleet, full_cache, one_session)
+        self._static = _static(
+            scenario, self.fleet, full_cache, one_session, unbounded or one_session
+        )
         rows = [_rows_by_session(trace) if one_session else None for trace in traces]
         predictor = predictor or IrtPredictor(scenario.quality, scenario.seeds.quality)
         # The bound must not miss a cleaner region that a stale intensity hides.
@@ -177,7 +181,13 @@ class Simulator:
         return chosen
 
 
-def _static(scenario: Scenario, fleet: Deployments, full_cache: bool, one_session: bool) -> Static:
+def _static(
+    scenario: Scenario,
+    fleet: Deployments,
+    full_cache: bool,
+    one_session: bool,
+    unbounded: bool,
+) -> Static:
     limit = scenario.capacity.limit
     return Static(
         model=fleet.model.astype(np.uint32),
@@ -198,11 +208,11 @@ def _static(scenario: Scenario, fleet: Deployments, full_cache: bool, one_sessio
         beta_q=scenario.bounds.beta_q,
         ttft_bound_s=scenario.bounds.ttft_s,
         cache_ttl_s=scenario.cache.ttl_s,
-        capacity_limit=-1.0 if limit is None or one_session else limit,
+        capacity_limit=-1.0 if limit is None or unbounded else limit,
         residency_s=scenario.capacity.residency_s,
         slot_s=scenario.capacity.slot_s,
         by_turns=scenario.capacity.rule == "turns",
-        bounded_memory=scenario.cache.memory_pressure and not one_session,
+        bounded_memory=scenario.cache.memory_pressure and not unbounded,
         evict_on_leave=scenario.cache.on_leave == "evict",
         full_cache=full_cache,
         one_session=one_session,
@@ -318,12 +328,15 @@ def _quotes(static: Static, fleet: Deployments, lanes: int) -> Quotes:
         history_tokens=column(),
         predicted_output_tokens=column(np.float64),
         previous=column(),
+        idle_s=column(np.float64),
         intensity=table("R"),
         facility_intensity=table("R"),
+        intensity_hour_ago=table("R"),
         quality=table("M"),
         model_admissible=table("M", np.bool_),
         unit_available=table("U", np.bool_),
         unit_load=table("U", np.int64),
+        unit_places=table("U", np.int64),
         cached_tokens=table("D", np.int32),
         energy_kwh=table("D"),
         co2_g=table("D"),
