@@ -7,20 +7,39 @@ from functools import partial
 from typing import Any
 
 from baselines.affinity import SessionAffinity
+from baselines.cache_aware import CacheAware
+from baselines.carbon_greedy import CarbonGreedy
 from baselines.ccar import CCAR
+from baselines.cedar import Cedar
 from baselines.faircarbon import FairCarbon
-from baselines.largest_model import LargestModel
+from baselines.gar_eps import GarEps
+from baselines.gar_pd import GarPd
+from baselines.least_ttft import LeastTtft
 from baselines.lower_bound import LowerBound
-from baselines.tuned import tuned_options
+from baselines.random_choice import RandomChoice
+from baselines.session_hash import SessionHash
+from baselines.single_model import LargestModel, SmallestModel
+from baselines.tuned import files_of, gate_note, tuned_note, tuned_options
 
 __distribution__ = "carbon-gym"
 
 POLICIES: dict[str, Callable[..., Any]] = {
     "session-affinity": SessionAffinity,
+    "session-hash": SessionHash,
     "faircarbon": FairCarbon,
-    "ccar-no-gate": CCAR,
-    "ccar-no-pricing": partial(CCAR, pricing=False),
+    "gar-eps": GarEps,
+    "gar-pd": GarPd,
+    "cedar": Cedar,
+    "cache-aware": CacheAware,
+    "carbon-greedy": CarbonGreedy,
+    "least-ttft": LeastTtft,
     "largest-model": LargestModel,
+    "smallest-model": SmallestModel,
+    "random": RandomChoice,
+    "ccar": partial(CCAR, name="ccar"),
+    "ccar-ev": partial(CCAR, name="ccar-ev"),
+    "ccar-no-gate": partial(CCAR, name="ccar-no-gate"),
+    "ccar-no-pricing": partial(CCAR, pricing=False, name="ccar-no-pricing"),
     "lower-bound": LowerBound,
 }
 """Names in tables and what builds the policy."""
@@ -28,9 +47,21 @@ POLICIES: dict[str, Callable[..., Any]] = {
 __all__ = [
     "CCAR",
     "POLICIES",
+    "CacheAware",
+    "CarbonGreedy",
+    "Cedar",
     "FairCarbon",
+    "GarEps",
+    "GarPd",
     "LargestModel",
+    "LeastTtft",
     "LowerBound",
+    "RandomChoice",
     "SessionAffinity",
+    "SessionHash",
+    "SmallestModel",
+    "files_of",
+    "gate_note",
+    "tuned_note",
     "tuned_options",
 ]

@@ -1,31 +1,27 @@
-"""The comparison: every policy on the same fleets, written to `results.json` as it goes."""
+"""The comparison: every policy on the same fleets, a policy at a time, resumable."""
 
 from __future__ import annotations
 
-import json
-import platform
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import importlib.util
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from carbon_gym import __version__
-from carbon_gym.doors import make_policy
+from carbon_gym.doors import make_policy, our_package
 from carbon_gym.evaluation import Evaluation
-from carbon_gym.files import make_writable_folder, replacing
-from carbon_gym.metrics.rows import FleetAccount, row
+from carbon_gym.metrics.rows import FleetAccount, ReferenceAccount, row
 from carbon_gym.simulator.run import PolicyRun, run_policy
 
-SCHEMA = 1
-"""Version of the layout of `results.json`."""
 REFERENCES = ("session-affinity", "faircarbon")
 """Always run: the rows are relative to them."""
-RESULTS = "results.json"
-_VERSIONED = ("gymnasium", "numpy", "numba", "pandas", "pydantic")
 
 OnTurns = Callable[[int], None]
+Rows = list[dict[str, Any]]
+References = tuple[Sequence[ReferenceAccount], Sequence[ReferenceAccount]]
 
 
 def compare(
@@ -34,7 +30,9 @@ def compare(
     *,
     jobs: int = 1,
     on_turns: OnTurns | None = None,
-) -> list[dict[str, Any]]:
+    done: Mapping[str, Rows] | None = None,
+    on_rows: Callable[[str, Rows], None] | None = None,
+) -> Rows:
     """Run policies on the fleets of an evaluation.
 
     Args:
@@ -42,104 +40,161 @@ def compare(
         policies: Names; the references are run as well where they are not among them.
         jobs: Processes; 1 runs in this one.
         on_turns: Called with the number of turns served since its last call.
+        done: Rows that an earlier, interrupted comparison of the same fleets made, by policy;
+            these policies are not run again.
+        on_rows: Called with each policy's rows as soon as they are there.
 
     Returns:
         The rows of `results.json`: per policy one for each fleet and one for all.
     """
-    names = list(dict.fromkeys([*policies, *REFERENCES]))
-    runs: dict[str, PolicyRun] = {}
-    if jobs <= 1:
-        for name in names:
-            runs[name] = _run(evaluation, name, on_turns)
-    else:
-        # spawn: a forked numba may hang, and Windows and macOS have nothing else.
-        with ProcessPoolExecutor(min(jobs, len(names)), mp_context=get_context("spawn")) as pool:
-            pending = {pool.submit(_run, evaluation, name, None): name for name in names}
-            for done in as_completed(pending):
-                runs[pending[done]] = done.result()
-                if on_turns is not None:
-                    on_turns(sum(trace.turns for trace in evaluation.traces))
-    accounts = {name: _accounts(evaluation, run) for name, run in runs.items()}
-    affinity, faircarbon = (accounts[name] for name in REFERENCES)
-    rows = []
-    for name in policies:
-        mine = accounts[name]
-        scenario = evaluation.scenario.name
-        for f in range(len(mine)):
-            rows.append(
-                row(scenario, name, f, mine[f : f + 1], affinity[f : f + 1], faircarbon[f : f + 1])
-            )
-        rows.append(row(scenario, name, "all", mine, affinity, faircarbon))
-    return rows
+    wanted = list(dict.fromkeys(policies))
+    rows: dict[str, Rows] = {name: list(done[name]) for name in wanted if done and name in done}
+    missing = [name for name in wanted if name not in rows]
+
+    def keep(name: str, made: Rows) -> None:
+        rows[name] = made
+        if on_rows is not None:
+            on_rows(name, made)
+
+    if missing:
+        others = [name for name in missing if name not in REFERENCES]
+        runs = [_account(evaluation, name, on_turns) for name in REFERENCES]
+        references: References = tuple([a.reference() for a in run] for run in runs)  # type: ignore[assignment]
+        for name, accounts in zip(REFERENCES, runs, strict=True):
+            if name in missing:
+                keep(name, _rows(evaluation, name, accounts, references))
+        for name, made in _each(evaluation, others, references, jobs, on_turns):
+            keep(name, made)
+    return [row for name in wanted for row in rows[name]]
 
 
-def turns_to_serve(evaluation: Evaluation, policies: Sequence[str]) -> int:
+def turns_to_serve(
+    evaluation: Evaluation, policies: Sequence[str], done: Iterable[str] = ()
+) -> int:
     """Turns that `compare` will serve, for a progress bar."""
-    return len({*policies, *REFERENCES}) * sum(trace.turns for trace in evaluation.traces)
+    missing = set(policies) - set(done)
+    runs = len(missing | set(REFERENCES)) if missing else 0
+    return runs * sum(trace.turns for trace in evaluation.traces)
 
 
-def _run(evaluation: Evaluation, name: str, on_turns: OnTurns | None) -> PolicyRun:
-    return run_policy(
+def evaluation_key(evaluation: Evaluation) -> str:
+    """Hash of all that the rows depend on but the policy: rules, turns, grid, version."""
+    digest = hashlib.sha256(f"{__version__} {evaluation.scenario.digest()}".encode())
+    digest.update(evaluation.grid.values.tobytes())
+    for trace in evaluation.traces:
+        for column in (
+            trace.session,
+            trace.arrival_s,
+            trace.prompt_tokens,
+            trace.history_tokens,
+            trace.output_tokens,
+            trace.predicted_output_tokens,
+            trace.category,
+            trace.difficulty,
+            trace.session_key,
+        ):
+            digest.update(column.tobytes())
+    return digest.hexdigest()[:16]
+
+
+def policy_key(name: str, evaluation: Evaluation) -> str:
+    """Hash of what a policy's choices depend on: its source, its gate and its knobs."""
+    digest = hashlib.sha256(name.encode())
+    if ":" in name:
+        spec = importlib.util.find_spec(name.partition(":")[0])
+        files = [Path(spec.origin)] if spec is not None and spec.origin else []
+    else:
+        baselines = our_package("baselines")
+        files = sorted(Path(str(baselines.__file__)).parent.glob("*.py"))
+        files += baselines.files_of(name, evaluation.scenario)
+    for path in files:
+        digest.update(path.read_bytes() if path.is_file() else b"")
+    return digest.hexdigest()[:16]
+
+
+def _each(
+    evaluation: Evaluation,
+    names: Sequence[str],
+    references: References,
+    jobs: int,
+    on_turns: OnTurns | None,
+) -> Iterable[tuple[str, Rows]]:
+    """(policy, rows) of each policy, in the order in which they are done."""
+    if jobs <= 1 or len(names) <= 1:
+        for name in names:
+            accounts = _account(evaluation, name, on_turns)
+            yield name, _rows(evaluation, name, accounts, references)
+        return
+    turns = sum(trace.turns for trace in evaluation.traces)
+    # spawn: a forked numba may hang, and Windows and macOS have nothing else.
+    with ProcessPoolExecutor(
+        min(jobs, len(names)),
+        mp_context=get_context("spawn"),
+        initializer=_remember,
+        initargs=(evaluation, references),
+    ) as pool:
+        pending = {pool.submit(_rows_in_worker, name): name for name in names}
+        try:
+            for future in as_completed(pending):
+                yield pending[future], future.result()
+                if on_turns is not None:
+                    on_turns(turns)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # a fault in one: do not run the others first
+            raise
+
+
+_WORKER: dict[str, Any] = {}  # what a worker process was started with
+
+
+def _remember(evaluation: Evaluation, references: References) -> None:
+    _WORKER.update(evaluation=evaluation, references=references)
+
+
+def _rows_in_worker(name: str) -> Rows:
+    evaluation, references = _WORKER["evaluation"], _WORKER["references"]
+    return _rows(evaluation, name, _account(evaluation, name, None), references)
+
+
+def _account(evaluation: Evaluation, name: str, on_turns: OnTurns | None) -> list[FleetAccount]:
+    """Run a policy; its account of each fleet."""
+    run = run_policy(
         evaluation.scenario,
         make_policy(name, evaluation.scenario),
         evaluation.traces,
         evaluation.grid,
         on_turns=on_turns,
     )
+    return fleet_accounts(evaluation, run)
 
 
-def _accounts(evaluation: Evaluation, run: PolicyRun) -> list[FleetAccount]:
-    return [
-        FleetAccount(
-            run.ledger[run.bounds[f] : run.bounds[f + 1]],
-            trace.session,
-            trace.session_turns,
-            run.decision_us,
+def fleet_accounts(evaluation: Evaluation, run: PolicyRun) -> list[FleetAccount]:
+    """The account of a run, fleet by fleet."""
+    accounts = []
+    first_slot = 0
+    for f, trace in enumerate(evaluation.traces):
+        slots = slice(first_slot, first_slot + trace.sessions)
+        first_slot += trace.sessions
+        accounts.append(
+            FleetAccount(
+                run.ledger[run.bounds[f] : run.bounds[f + 1]],
+                trace.session,
+                trace.session_turns,
+                run.decision_us,
+                None if run.gate_proposals is None else run.gate_proposals[slots],
+                None if run.gate_blocks is None else run.gate_blocks[slots],
+            )
         )
-        for f, trace in enumerate(evaluation.traces)
+    return accounts
+
+
+def _rows(
+    evaluation: Evaluation, name: str, mine: Sequence[FleetAccount], references: References
+) -> Rows:
+    affinity, faircarbon = references
+    scenario = evaluation.scenario.name
+    rows = [
+        row(scenario, name, f, mine[f : f + 1], affinity[f : f + 1], faircarbon[f : f + 1])
+        for f in range(len(mine))
     ]
-
-
-class ResultsFile:
-    """`results.json` in a folder, whole at every moment.
-
-    Args:
-        folder: Made if missing.
-
-    Raises:
-        InputError: The folder cannot be made or written.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / RESULTS
-        make_writable_folder(folder, "--out")
-        self._content: dict[str, Any] = {
-            "schema": SCHEMA,
-            "scenario": {},
-            "versions": versions(),
-            "inputs": {},
-            "rows": [],
-        }
-
-    def add(self, evaluation: Evaluation, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Add what one evaluation gave and write the file."""
-        name = evaluation.scenario.name
-        self._content["scenario"][name] = evaluation.scenario.to_dict()
-        self._content["inputs"][name] = {
-            "digest": evaluation.scenario.digest(),
-            "grid": evaluation.grid.source,
-            "days": [day.isoformat() for day in evaluation.days],
-            "notes": list(evaluation.notes),
-        }
-        self._content["rows"] += list(rows)
-        with replacing(self.path) as partial:
-            partial.write_text(json.dumps(self._content, indent=1, allow_nan=False) + "\n")
-
-
-def versions() -> dict[str, str]:
-    """What the results were made with."""
-    return {
-        "carbon-gym": __version__,
-        "python": platform.python_version(),
-        **{name: version(name) for name in _VERSIONED},
-    }
+    return [*rows, row(scenario, name, "all", mine, affinity, faircarbon)]

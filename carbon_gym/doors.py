@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import sys
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -51,10 +53,11 @@ def policy_names() -> list[str]:
 
 
 def make_policy(name: str, /, scenario: Scenario | None = None, **options: Any) -> Policy:
-    """A fixed policy by name.
+    """A policy by name.
 
     Args:
-        name: One of `policy_names`.
+        name: One of `policy_names`, or ``module:Class`` for a policy of your own (the module is
+            looked for in the working folder too).
         scenario: Whose gate or tuned knobs the policy uses, by `Scenario.origin`; None: those of
             the packaged scenario `sharegpt`.
         **options: Options of the policy's class; they go before the tuned knobs.
@@ -69,6 +72,13 @@ def make_policy(name: str, /, scenario: Scenario | None = None, **options: Any) 
         >>> make_policy("ccar-no-gate").name
         'ccar-no-gate'
     """
+    if ":" in name:
+        return _own_policy(name, options)
+    if Path(name).is_dir():
+        raise InputError(
+            f"policy {name!r} is a folder; trained runs cannot be loaded by this version yet, name "
+            f"a policy or module:Class"
+        )
     baselines = our_package("baselines")
     known = baselines.POLICIES
     if name not in known:
@@ -80,4 +90,33 @@ def make_policy(name: str, /, scenario: Scenario | None = None, **options: Any) 
         policy: Policy = known[name](**{**tuned, **options})
     except TypeError as error:
         raise InputError(f"policy {name!r} does not take these options: {error}") from None
+    return policy
+
+
+def _own_policy(spec: str, options: dict[str, Any]) -> Policy:
+    """Make a policy of the user's from ``module:Class``."""
+    module_name, _, class_name = spec.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not module_name.startswith(error.name):
+            raise  # something that their module imports is missing: their traceback says it best
+        raise InputError(
+            f"policy {spec!r}: there is no module {module_name!r} in {here} or among the installed "
+            "packages; write it as module:Class"
+        ) from None
+    made = getattr(module, class_name, None)
+    if not callable(made):
+        raise InputError(
+            f"policy {spec!r}: the module has no class {class_name!r}; write it as module:Class"
+        )
+    policy = made(**options)
+    if not isinstance(policy, Policy):
+        raise InputError(
+            f"policy {spec!r}: needs an attribute name and the methods reset(fleet, slots) and "
+            "choose(quotes), as carbon_gym.policy.Policy says"
+        )
     return policy

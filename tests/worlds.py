@@ -25,6 +25,7 @@ Ints = NDArray[np.int64]
 
 START_UNIX_S = 1_680_000_000
 TICK_S = 0.125
+_TOP_TOKENS = {False: (900, 700), True: (200, 160)}  # of prompts and replies
 ABILITY = dict.fromkeys(CATEGORIES, 0.5)
 POLICY_NAMES = (
     "session-affinity",
@@ -143,9 +144,14 @@ def random_world(
     shape: tuple[int, int, int] | None = None,
     traces: int = 1,
     turns: int = 120,
+    coarse: bool = False,
     **sections: dict[str, Any],
 ) -> World:
-    """A world of some shape (models, GPUs, regions); `sections` fix fields of the scenario."""
+    """A world of some shape (models, GPUs, regions); `sections` fix fields of the scenario.
+
+    `coarse`: of round numbers, so that deployments tie, and that KV rooms, places and TTFT are
+    met exactly; with many sessions.
+    """
     rng = np.random.default_rng(seed)
     models, gpus, regions = shape or (
         int(rng.integers(1, 5)),
@@ -154,13 +160,15 @@ def random_world(
     )
     content = _rules(rng)
     content["fleet"] = _fleet(rng, models, gpus, regions)
+    if coarse:
+        _make_coarse(content)
     for name, change in sections.items():
         content[name] = {**content[name], **change}
     scenario = Scenario.model_validate(content)
     predictor = FixedQuality()
     world = World(scenario, [], _grid(rng, scenario), predictor)
     for _ in range(traces):
-        trace = random_trace(rng, scenario, int(rng.integers(turns // 4, turns + 1)))
+        trace = random_trace(rng, scenario, int(rng.integers(turns // 4, turns + 1)), coarse)
         world.traces.append(trace)
         tell_quality(rng, world, trace)
     return world
@@ -237,6 +245,20 @@ def _fleet(rng: np.random.Generator, models: int, gpus: int, regions: int) -> di
     return fleet
 
 
+def _make_coarse(content: dict[str, Any]) -> None:
+    """Prefill of 256 tokens/s, room for 320 tokens, and all deployments alike but for their CI."""
+    content["bounds"]["ttft_s"] = 160 / 256
+    content["capacity"]["limit"] = 0.1
+    content["fleet"]["replicas"] = 1
+    for model in content["fleet"]["models"]:
+        model |= {"params_billion": 1.0, "layers": 1, "kv_heads": 1, "head_dim": 1_250_000}
+    for gpu in content["fleet"]["gpus"]:
+        gpu |= {"peak_tflops": 1.024, "prefill_utilisation": 0.5, "memory_gb": 4.0}
+        gpu |= {"tdp_w": 900.0, "relative_energy": 1.0, "share": 0.4}
+    for region in content["fleet"]["regions"]:
+        region |= {"pue": 1.0, "round_trip_s": 0.0}
+
+
 def _grid(rng: np.random.Generator, scenario: Scenario) -> GridSeries:
     zones = tuple(sorted(region.zone for region in scenario.fleet.regions))
     shape = (3 * 288, len(zones))
@@ -249,29 +271,32 @@ def _grid(rng: np.random.Generator, scenario: Scenario) -> GridSeries:
     return GridSeries(zones, START_UNIX_S // STEP_S * STEP_S, np.asarray(values))
 
 
-def random_trace(rng: np.random.Generator, scenario: Scenario, turns: int) -> Trace:
+def random_trace(
+    rng: np.random.Generator, scenario: Scenario, turns: int, coarse: bool = False
+) -> Trace:
     """A trace whose gaps fall on, just inside and just outside every window of the rules."""
-    sessions = int(rng.integers(1, 16)) if turns else 0
+    sessions = int(rng.integers(1, 60 if coarse else 16)) if turns else 0
     session = np.sort(rng.integers(0, max(sessions, 1), turns))
     used, session = np.unique(session, return_inverse=True)
     turn = np.concatenate([np.arange(n) for n in np.bincount(session)] or [np.zeros(0)])
     turn = turn.astype(np.int64)
     edges = [scenario.cache.ttl_s, scenario.capacity.residency_s, scenario.capacity.slot_s]
     arrival_s = np.zeros(turns)
-    prompt, output = (rng.integers(0, top, turns) for top in (900, 700))
+    unit = 40 if coarse else 1
+    prompt, output = (rng.integers(0, top // unit, turns) * unit for top in _TOP_TOKENS[coarse])
     history = np.zeros(turns, dtype=np.int64)
     for i in range(turns):
         if turn[i] == 0:
             # Few distinct starts: sessions arrive together, some with a history of their own.
             arrival_s[i] = pick(rng, 0.0, 300.0, 300.0, float(rng.integers(0, 8 * 3000)) * TICK_S)
-            history[i] = pick(rng, 0, 0, 0, int(rng.integers(0, 2000)))
+            history[i] = pick(rng, 0, 0, 0, int(rng.integers(0, 2000 // unit**2)) * unit)
             continue
         edge = max(pick(rng, *edges) + pick(rng, -TICK_S, 0.0, TICK_S), 0.0)
         short = float(rng.integers(0, 8 * 120)) * TICK_S
         arrival_s[i] = arrival_s[i - 1] + pick(rng, short, short, short, edge, 0.0)
         # Most clients send the whole conversation back; some trim or edit it.
         whole = int(history[i - 1] + prompt[i - 1] + output[i - 1])
-        history[i] = pick(rng, whole, whole, whole, whole // 2, whole + 300)
+        history[i] = pick(rng, whole, whole, whole, whole // 2, whole + 280)
     order = np.lexsort((turn, session, arrival_s))
     return Trace(
         origin_unix_s=START_UNIX_S + int(rng.integers(0, 4000)),

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 
-def main() -> None:
-    """Entry point: user errors are one sentence on stderr and exit code 2."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point: user errors are one sentence on stderr and exit code 2.
+
+    Args:
+        arguments: Without the program's name; None: those of the process.
+    """
     from carbon_gym.cli.app import app
     from carbon_gym.errors import InputError, InstallationError
 
     try:
-        app()
+        app(args=None if arguments is None else list(arguments), prog_name="carbon-gym")
     except (InputError, InstallationError) as error:
-        print(f"carbon-gym: {error}", file=sys.stderr)
+        print(f"carbon-gym: {_one_line(str(error))}", file=sys.stderr)
         sys.exit(2)
+
+
+def _one_line(message: str) -> str:
+    """A message without the line breaks and control characters that a file may bring into it."""
+    whole = " ".join(message.splitlines())
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in whole)

@@ -7,9 +7,13 @@ from typing import Annotated
 import typer
 
 from carbon_gym import __version__
-from carbon_gym.cli.benchmark import benchmark
+from carbon_gym.cli.benchmark import EXAMPLES, benchmark
 from carbon_gym.cli.calibrate import calibrate
+from carbon_gym.cli.clairvoyant import clairvoyant
+from carbon_gym.cli.fit_gate import fit_gate
 from carbon_gym.cli.speed import speed
+from carbon_gym.cli.tune_baselines import EXAMPLES as TUNE_EXAMPLES
+from carbon_gym.cli.tune_baselines import tune_baselines
 
 app = typer.Typer(
     name="carbon-gym",
@@ -38,6 +42,11 @@ def _options(
     """Route LLM conversations so that they emit less CO2."""
 
 
-app.command()(benchmark)
-app.command()(speed)
-app.add_typer(calibrate, name="calibrate")
+app.command(short_help="Compare routing policies on the same fleets.", epilog=EXAMPLES)(benchmark)
+app.command(short_help="Train and tune the gate of CCAR.")(fit_gate)
+app.command(short_help="Tune the baselines' knobs on validation.", epilog=TUNE_EXAMPLES)(
+    tune_baselines
+)
+app.command(short_help="Find how wide the clairvoyant's search must be.")(clairvoyant)
+app.command(short_help="Measure the simulator on this machine.")(speed)
+app.add_typer(calibrate, name="calibrate", short_help="Remake the generators' statistics.")

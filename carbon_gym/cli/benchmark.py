@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,124 +13,191 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from carbon_gym.benchmark import ResultsFile, compare, turns_to_serve
-from carbon_gym.cli.choices import conversation_format, day, names_in, one_of
+from carbon_gym.benchmark import compare, evaluation_key, policy_key, turns_to_serve
+from carbon_gym.cli.choices import (
+    at_least_one,
+    conversation_format,
+    day,
+    different,
+    names_in,
+    one_of,
+)
 from carbon_gym.cli.console import output_console
-from carbon_gym.doors import make_policy, policy_names
+from carbon_gym.doors import make_policy, our_package, policy_names
 from carbon_gym.errors import InputError
 from carbon_gym.evaluation import Evaluation, evaluation_fleets
+from carbon_gym.fleet import Deployments
+from carbon_gym.grid.series import check_zones
+from carbon_gym.grid.statistics import load_statistics as load_grid_statistics
+from carbon_gym.report.results import Results
 from carbon_gym.report.table import comparison_table
 from carbon_gym.scenario import Scenario, load_scenario
 from carbon_gym.scenario.schema import Split
+from carbon_gym.workload.statistics import load_statistics as load_workload_statistics
 
 DEFAULT_SCENARIOS = ["sharegpt", "sharegpt-evict", "sharechat", "sharechat-evict"]
 DEFAULT_SCENARIOS_FOR_FILES = ["sharegpt", "sharegpt-evict"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 QUICK_FLEETS = 5
 QUICK_SESSIONS = 600
+EXAMPLES = """\b
+Examples:
+  carbon-gym benchmark
+  carbon-gym benchmark --quick --scenario sharegpt
+  carbon-gym benchmark --conversations turns.csv.gz --grid grid.csv \\
+      --zones GB,DE --start 2023-05-08 --days 8
+"""
 
 
 def benchmark(
     scenario: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="NAME|FILE",
             help="Packaged scenario or YAML file; may be repeated. Default: sharegpt and "
-            "sharechat, caches retained and evicted.",
+            "sharechat (files given: sharegpt only), caches retained and evicted.",
         ),
     ] = None,
-    policies: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "all",
+    policies: Annotated[
+        str, typer.Option(metavar="NAMES", help="Separated by commas, or all.")
+    ] = "all",
     conversations: Annotated[
-        Path | None, typer.Option(help="Your conversations; every session is evaluated.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Your conversations; every session is evaluated."),
     ] = None,
     format: Annotated[
-        str | None, typer.Option(help="Of --conversations: tokens, sharegpt or messages.")
+        str | None,
+        typer.Option(metavar="NAME", help="Of --conversations: tokens, sharegpt or messages."),
     ] = None,
     tokenizer: Annotated[
         Path | None,
-        typer.Option(help="A tokenizer.json to count tokens with; default: characters / 4."),
+        typer.Option(
+            metavar="FILE", help="A tokenizer.json to count tokens with; default: characters / 4."
+        ),
     ] = None,
     grid: Annotated[
         list[Path] | None,
-        typer.Option(help="Carbon intensity CSV; may be repeated (one zone a file)."),
+        typer.Option(
+            metavar="FILE", help="Carbon intensity CSV; may be repeated (one zone a file)."
+        ),
     ] = None,
     zones: Annotated[
-        str | None, typer.Option(help="Zones of the regions, separated by commas.")
+        str | None,
+        typer.Option(metavar="NAMES", help="Zones of the regions, separated by commas."),
     ] = None,
-    start: Annotated[str | None, typer.Option(help="First day, YYYY-MM-DD, UTC.")] = None,
+    start: Annotated[
+        str | None, typer.Option(metavar="DATE", help="First day, YYYY-MM-DD, UTC.")
+    ] = None,
     days: Annotated[
-        int | None, typer.Option(min=1, help="Number of days; each is a fleet.")
+        int | None, typer.Option(metavar="N", help="Number of days; each is a fleet.")
     ] = None,
     sessions: Annotated[
-        int | None, typer.Option(min=1, help="Sessions that start on a day.")
+        int | None, typer.Option(metavar="N", help="Sessions that start on a day.")
     ] = None,
     fleets: Annotated[
-        int | None, typer.Option(min=1, help="Number of fleets; the same as --days.")
+        int | None, typer.Option(metavar="K", help="Number of fleets; the same as --days.")
     ] = None,
     split: Annotated[
         str | None,
-        typer.Option(help="train, validation or test (default, unless files are given)."),
+        typer.Option(
+            metavar="NAME", help="train, validation or test (default, unless files are given)."
+        ),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: the cores.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", help="Processes; default: the cores.")
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help=f"{QUICK_FLEETS} fleets of {QUICK_SESSIONS} sessions.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for results.json; default runs/<time>-benchmark.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder for results.json; default runs/<time>-benchmark."),
     ] = None,
 ) -> None:
-    """Compare routing policies: CO2, quality and latency on the same fleets.
-
-    Examples:
-      carbon-gym benchmark
-
-      carbon-gym benchmark --quick --scenario sharegpt
-
-      carbon-gym benchmark --conversations turns.csv.gz --grid grid.csv --zones GB,DE
-      --start 2023-05-08 --days 8
-    """
+    """Compare routing policies: CO2, quality and latency on the same fleets."""
     names = _policy_names(policies)
     size = {
         "split": None if split is None else one_of("--split", split, SPLITS),
         "fleets": _fleet_count(days, fleets, quick),
         "start": None if start is None else day("--start", start),
-        "sessions": sessions or (QUICK_SESSIONS if quick else None),
+        "sessions": at_least_one("--sessions", sessions) or (QUICK_SESSIONS if quick else None),
     }
-    files = conversations is not None or grid is not None
+    processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
+    files = conversations is not None or bool(grid)
     sources = scenario or (DEFAULT_SCENARIOS_FOR_FILES if files else DEFAULT_SCENARIOS)
     scenarios = [
         _with_files(load_scenario(source), conversations, format, tokenizer, grid, zones)
         for source in dict.fromkeys(sources)
     ]
+    _check_before_the_work(scenarios)
     folder = out or Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-benchmark"
-    results = ResultsFile(folder)
     console = output_console()
     began = time.perf_counter()
-    for chosen in scenarios:
-        evaluation = evaluation_fleets(chosen, **size)  # type: ignore[arg-type]
-        rows = _compare_with_progress(evaluation, names, jobs or os.cpu_count() or 1)
-        results.add(evaluation, rows)
-        _show(console, evaluation, rows)
-    console.print(
-        f"{results.path}  ({time.perf_counter() - began:.0f} s)", soft_wrap=True, highlight=False
-    )
+    with Results(folder) as results:
+        for chosen in scenarios:
+            evaluation = _with_notes(evaluation_fleets(chosen, **size))  # type: ignore[arg-type]
+            rows = _compare_and_keep(evaluation, names, processes, results)
+            _show(console, evaluation, rows)
+    console.print(f"{results.path}  ({time.perf_counter() - began:.0f} s)", soft_wrap=True)
 
 
-def _compare_with_progress(
-    evaluation: Evaluation, names: list[str], jobs: int
+def _check_before_the_work(scenarios: list[Scenario]) -> None:
+    """Faults of a later scenario that would else be found after the earlier ones have run."""
+    names = [scenario.name for scenario in scenarios]
+    for scenario in scenarios:
+        if names.count(scenario.name) > 1:
+            raise InputError(
+                f"--scenario: two scenarios are called {scenario.name!r}, so that their results "
+                "could not be told apart; give one of them another name"
+            )
+        Deployments.of(scenario)
+        load_workload_statistics(scenario.workload.statistics)
+        if scenario.grid.source == "generated":
+            known = tuple(load_grid_statistics(scenario.grid.statistics).zones)
+            zones = [region.zone for region in scenario.fleet.regions]
+            check_zones(zones, known, scenario.grid.statistics)
+
+
+def _with_notes(evaluation: Evaluation) -> Evaluation:
+    """The evaluation with what the policies' gates and knobs were made for."""
+    baselines = our_package("baselines")
+    notes = (baselines.gate_note(evaluation.scenario), baselines.tuned_note(evaluation.scenario))
+    return replace(evaluation, notes=(*evaluation.notes, *(note for note in notes if note)))
+
+
+def _compare_and_keep(
+    evaluation: Evaluation, names: list[str], jobs: int, results: Results
 ) -> list[dict[str, Any]]:
+    """Run what the folder does not have yet, writing as it goes, with a progress bar."""
+    scenario = evaluation.scenario.name
+    key = evaluation_key(evaluation)
+    keys = {name: policy_key(name, evaluation) for name in names}
+    done = results.done(scenario, key, keys)
+    results.begin(evaluation, key)
+    for name, rows in done.items():
+        results.add(scenario, name, keys[name], rows)
+    console = Console(stderr=True)
     progress = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=console,
         transient=True,
+        disable=not console.is_terminal,
     )
     with progress:
-        task = progress.add_task(evaluation.scenario.name, total=turns_to_serve(evaluation, names))
-        return compare(
-            evaluation, names, jobs=jobs, on_turns=lambda turns: progress.advance(task, turns)
+        task = progress.add_task(scenario, total=turns_to_serve(evaluation, names, done))
+        rows = compare(
+            evaluation,
+            names,
+            jobs=jobs,
+            on_turns=lambda turns: progress.advance(task, turns),
+            done=done,
+            on_rows=lambda name, made: results.add(scenario, name, keys[name], made),
         )
+    results.finish(scenario, names)
+    return rows
 
 
 def _show(console: Console, evaluation: Evaluation, rows: list[dict[str, Any]]) -> None:
@@ -142,12 +210,11 @@ def _show(console: Console, evaluation: Evaluation, rows: list[dict[str, Any]]) 
     console.print()
     console.print(comparison_table(title, rows, console.width))
     for note in evaluation.notes:
-        console.print(f"- {note}", style="dim", highlight=False)
+        console.print(f"- {note}", style="dim")
     share = max(row["largest_sessions_co2_share"] or 0.0 for row in rows if row["fleet"] == "all")
     console.print(
         f"- the ten largest sessions emit at most {100 * share:.1f} % of a policy's CO2",
         style="dim",
-        highlight=False,
     )
 
 
@@ -161,6 +228,8 @@ def _policy_names(text: str) -> list[str]:
 
 
 def _fleet_count(days: int | None, fleets: int | None, quick: bool) -> int | None:
+    at_least_one("--days", days)
+    at_least_one("--fleets", fleets)
     if days is not None and fleets is not None and days != fleets:
         raise InputError(
             f"--days {days} and --fleets {fleets} disagree; a fleet is one day, give one of them"
@@ -195,7 +264,7 @@ def _with_files(
         changes["grid"] = {"source": "file", "paths": [str(path) for path in grid]}
         used += [path.name for path in grid]
     if zones is not None:
-        changes["fleet"] = {"regions": names_in("--zones", zones)}
+        changes["fleet"] = {"regions": different("--zones", names_in("--zones", zones))}
     if not changes:
         return scenario
     if used:

@@ -26,8 +26,8 @@ def one_of(option: str, text: str, allowed: tuple[Word, ...]) -> Word:
         if text == word:
             return word
     near = difflib.get_close_matches(text, allowed, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    raise InputError(f"{option} {text!r} is not known; {hint}Use one of {', '.join(allowed)}")
+    nearest = f" (nearest: {near[0]!r})" if near else ""
+    raise InputError(f"{option} {text!r} is not known{nearest}; use one of {', '.join(allowed)}")
 
 
 def names_in(option: str, text: str) -> list[str]:
@@ -35,7 +35,22 @@ def names_in(option: str, text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise InputError(f"{option} {text!r} names nothing; give names separated by commas")
-    return list(dict.fromkeys(names))
+    return names
+
+
+def different(option: str, names: list[str]) -> list[str]:
+    """The names, if none stands there twice; else `InputError`."""
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"{option} names {name!r} twice; name each once")
+    return names
+
+
+def at_least_one(option: str, number: int | None) -> int | None:
+    """The number, if there is one and it is positive; `InputError` for 0 and below."""
+    if number is not None and number < 1:
+        raise InputError(f"{option} {number} is not allowed; give 1 or more, or leave it out")
+    return number
 
 
 def day(option: str, text: str) -> date:
@@ -50,6 +65,8 @@ def conversation_format(path: Path, named: str | None) -> Format:
     """Format of a conversation file: as named, else by its ending."""
     if named is not None:
         return one_of("--format", named, FORMATS)
+    if path.is_dir():
+        raise InputError(f"--conversations {path}: is a folder; name one conversation file")
     name = path.name.removesuffix(".gz")
     for ending, meant in _FORMAT_OF_ENDING.items():
         if name.endswith(ending):

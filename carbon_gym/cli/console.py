@@ -11,5 +11,9 @@ PIPED_WIDTH = 110
 
 
 def output_console() -> Console:
-    """Console for results: the terminal's width, or a fixed one when piped into a file."""
-    return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    """Console for results: the terminal's width, or a fixed one when piped into a file.
+
+    Text is printed as it is: a file called ``chat[1].csv`` is not taken for markup.
+    """
+    width = None if sys.stdout.isatty() else PIPED_WIDTH
+    return Console(width=width, markup=False, emoji=False, highlight=False)

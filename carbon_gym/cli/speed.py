@@ -10,19 +10,22 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from carbon_gym.cli.choices import at_least_one
 from carbon_gym.cli.console import output_console
-from carbon_gym.files import replacing
+from carbon_gym.files import check_writable_file, replacing
 from carbon_gym.speed import measure_speed
 
 
 def speed(
-    repeats: Annotated[int, typer.Option(min=1, help="Counted repeats of each figure.")] = 5,
+    repeats: Annotated[int, typer.Option(metavar="N", help="Counted repeats of each figure.")] = 5,
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Also write the figures to this file.")
+        Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures there.")
     ] = None,
 ) -> None:
     """Measure the simulator, with gymnasium's CartPole-v1 in the same run beside it."""
-    rows = measure_speed(repeats)
+    if json_file is not None:
+        check_writable_file(json_file, "--json")
+    rows = measure_speed(at_least_one("--repeats", repeats) or 1)
     cartpole = rows[0].value
     if json_file is not None:
         with replacing(json_file) as partial:

@@ -85,22 +85,28 @@ def savings(ours: Sequence[Floats], theirs: Sequence[Floats]) -> list[Interval |
         theirs: The same sessions under the reference.
 
     Returns:
-        Per group: with five fleets or more the mean of the fleets' savings and its paired t
-        interval, else the pooled saving and a bootstrap over the sessions of all fleets. None
-        where the reference emits nothing.
+        Per group: where the reference emits something in five fleets or more, the mean of those
+        fleets' savings and its paired t interval; else the pooled saving and a bootstrap over the
+        sessions of all fleets. None where the reference emits in fewer than two sessions.
     """
-    if len(ours) < MIN_FLEETS_FOR_T:
-        return _bootstrap(np.concatenate(list(ours)), np.concatenate(list(theirs)))
     totals = np.stack([fleet.sum(axis=0) for fleet in ours])
     references = np.stack([fleet.sum(axis=0) for fleet in theirs])
-    intervals: list[Interval | None] = []
-    for mine, reference in zip(totals.T, references.T, strict=True):
-        counted = reference > 0
-        if counted.sum() < 2:
-            intervals.append(None)
-        else:
-            intervals.append(paired_t(1.0 - mine[counted] / reference[counted]))
-    return intervals
+    counted = references > 0
+    few = counted.sum(axis=0) < MIN_FLEETS_FOR_T
+    resampled = iter(
+        _bootstrap(
+            np.concatenate([fleet[:, few] for fleet in ours]),
+            np.concatenate([fleet[:, few] for fleet in theirs]),
+        )
+        if few.any()
+        else []
+    )
+    return [
+        next(resampled)
+        if few[k]
+        else paired_t(1.0 - totals[counted[:, k], k] / references[counted[:, k], k])
+        for k in range(len(few))
+    ]
 
 
 @lru_cache(maxsize=4)
@@ -118,6 +124,8 @@ def _bootstrap(ours: Floats, theirs: Floats) -> list[Interval | None]:
     Sessions are drawn with replacement by Poisson(1) weights, which for this many sessions is the
     ordinary bootstrap and lets all groups and policies share one set of draws.
     """
+    emits = (ours > 0).any(axis=1) | (theirs > 0).any(axis=1)
+    ours, theirs = ours[emits], theirs[emits]
     sessions, groups = ours.shape
     drawn_ours, drawn_theirs = [], []
     block = max(1, min(BOOTSTRAP_REPLICATES, _BLOCK_CELLS // max(sessions, 1)))
@@ -128,11 +136,10 @@ def _bootstrap(ours: Floats, theirs: Floats) -> list[Interval | None]:
     resampled_ours, resampled_theirs = np.concatenate(drawn_ours), np.concatenate(drawn_theirs)
     intervals: list[Interval | None] = []
     for k in range(groups):
-        reference = float(theirs[:, k].sum())
-        if reference <= 0:
+        if np.count_nonzero(theirs[:, k] > 0) < 2:  # one session has no spread to draw from
             intervals.append(None)
             continue
-        mean = 1.0 - float(ours[:, k].sum()) / reference
+        mean = 1.0 - float(ours[:, k].sum()) / float(theirs[:, k].sum())
         valid = resampled_theirs[:, k] > 0
         replicas = 1.0 - resampled_ours[valid, k] / resampled_theirs[valid, k]
         low, high = np.quantile(replicas, [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2])

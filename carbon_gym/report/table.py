@@ -15,7 +15,10 @@ CAPTION = (
     "quality: mean predicted. P95: of TTFT. viol.: % of turns that break the quality, TTFT and "
     "capacity bound."
 )
-CAPTION_EXTRA = " mWh: recomputation per turn. moves: switches per session. us: time of a decision."
+CAPTION_EXTRA = (
+    " mWh: recomputation per turn. moves: switches per session. gate: proposals / "
+    "blocks per session. us: time of a decision."
+)
 
 _METHODS = {
     "paired-t-over-fleets": "the 95 % paired t interval over {fleets} fleets",
@@ -79,6 +82,24 @@ def _percent(share: float | None) -> str:
     return "0" if share == 0 else f"{100 * share:.1f}"
 
 
+def _gate(row: Mapping[str, Any]) -> str:
+    """Proposed and blocked switches per session."""
+    proposals, blocks = row["gate_proposals_per_session"], row["gate_blocks_per_session"]
+    return f"{proposals:.2f}/{blocks:.2f}" if proposals else ""
+
+
+def markdown_header() -> list[str]:
+    """Head of a Markdown table with all columns."""
+    names = ["policy", *(name for name, _ in (*_COLUMNS, *_EXTRA))]
+    return [f"| {' | '.join(names)} |", f"|---|{'---:|' * (len(names) - 1)}"]
+
+
+def markdown_row(row: Mapping[str, Any]) -> str:
+    """A pooled row as a line of a Markdown table."""
+    cells = [row["policy"], *(shown(row) for _, shown in (*_COLUMNS, *_EXTRA))]
+    return f"| {' | '.join(cells)} |"
+
+
 Shown = Callable[[Mapping[str, Any]], str]
 
 _COLUMNS: tuple[tuple[str, Shown], ...] = (
@@ -92,5 +113,6 @@ _COLUMNS: tuple[tuple[str, Shown], ...] = (
 _EXTRA: tuple[tuple[str, Shown], ...] = (
     ("mWh", lambda row: _number(row["recompute_mwh_per_turn"], 1)),
     ("moves", lambda row: _number(row["switches_per_session"], 2)),
+    ("gate", lambda row: _gate(row)),
     ("us", lambda row: _number(row["decision_us"], 1)),
 )

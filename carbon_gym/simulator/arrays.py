@@ -18,6 +18,7 @@ Ints = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Indices = NDArray[np.uint32]  # unsigned, so that numba need not look for negative ones
+Keys = NDArray[np.uint64]
 Bools = NDArray[np.bool_]
 
 NOWHERE = -1
@@ -111,6 +112,7 @@ class Turns(NamedTuple):
     """Everything that arrives, lane after lane, in the order of events within a lane."""
 
     turn: NDArray[np.void]  # (N,) of TURN
+    session_key: Keys  # (K,) the same for a session in every run
     quality_predicted: Floats  # (N, M)
     quality_realised: Floats  # (N, M): the account's only
     intensity: Floats  # (steps, R) gCO2eq/kWh
@@ -139,6 +141,7 @@ class QuoteBuffers(NamedTuple):
 
     row: Ints  # (B,) or NOWHERE for a lane that is done
     slot: Ints  # (B,)
+    session_key: Keys  # (B,)
     turn: Ints  # (B,)
     time_s: Floats  # (B,)
     prompt_tokens: Ints  # (B,)

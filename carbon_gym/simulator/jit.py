@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+_KERNEL_FOLDERS = (Path(__file__).parent, Path(__file__).parents[2] / "baselines")
+
+
+@cache
+def _sources_digest() -> str:
+    """Hash of every file that kernels are made of: those that use this module, and the arrays."""
+    digest = hashlib.sha256()
+    for folder in _KERNEL_FOLDERS:
+        for path in sorted(folder.glob("*.py")):
+            source = path.read_bytes()
+            if b"simulator.jit import" in source or path.name == "arrays.py":
+                digest.update(source)
+    return digest.hexdigest()
 
 
 def _compiled(**options: Any) -> Callable[[Function], Function]:
@@ -18,8 +35,18 @@ def _compiled(**options: Any) -> Callable[[Function], Function]:
     return cast("Callable[[Function], Function]", njit(_nrt=False, **options))
 
 
-kernel = _compiled(cache=True)
-"""Decorator of the functions that Python calls; compiled once and kept on disk."""
+def kernel(function: Function) -> Function:
+    """Decorate a function that Python calls: compiled once and kept on disk.
+
+    numba's cache on disk notices a change in the file of the function, but not in the files of the
+    functions that it inlines; its stamp is therefore extended by a hash of all of them.
+    """
+    compiled = _compiled(cache=True)(function)
+    file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if hasattr(file, "_source_stamp"):  # no such thing with NUMBA_DISABLE_JIT=1
+        file._source_stamp = (file._source_stamp, _sources_digest())
+    return compiled
+
 
 inlined = _compiled(inline="always")
 """Decorator of the functions that kernels are made of."""

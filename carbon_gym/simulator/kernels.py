@@ -58,6 +58,20 @@ def _ttft_s(s: Static, d: int, fresh: float) -> float:
 
 
 @inlined
+def _facility_intensity(s: Static, published: Floats, r: int) -> float:
+    """PUE_r · CI_r, gCO2eq/kWh (SPEC §2)."""
+    intensity: float = s.pue[r] * published[r]
+    return intensity
+
+
+@inlined
+def _usable_tokens(s: Static, held: float, idle_s: float, history: float) -> float:
+    """C = min(held, H) while the cache is alive, else 0 (SPEC §3, §10)."""
+    tokens = min(float(held), float(history))
+    return tokens if idle_s <= s.cache_ttl_s else 0.0
+
+
+@inlined
 def _leave_behind(
     s: Static, turns: Turns, state: State, ledger: NDArray[np.void], b: int, now_s: float
 ) -> None:
@@ -109,20 +123,15 @@ def _room(s: Static, state: State, q: QuoteBuffers, b: int, slot: int) -> None:
 
 
 @inlined
-def _filter_models(
-    s: Static, turns: Turns, q: QuoteBuffers, b: int, row: int, needed: float
-) -> None:
+def _filter_models(s: Static, quality: Floats, needed: float, admissible: Bools) -> None:
     """Admissible models: q̂_m ≥ β_Q · max over the models whose context fits (SPEC §1, §4)."""
-    said, quality = turns.quality_predicted[row], q.quality[b]
-    model_admissible = q.model_admissible[b]
     # If none fits, those with the largest context count as fitting.
     fits_from = min(s.largest_context_tokens, needed)
     best = 0.0
     for m in range(s.context_tokens.shape[0]):
-        quality[m] = said[m]
-        best = max(best, said[m] if s.context_tokens[m] >= fits_from else 0.0)
+        best = max(best, quality[m] if s.context_tokens[m] >= fits_from else 0.0)
     for m in range(s.context_tokens.shape[0]):
-        model_admissible[m] = (s.context_tokens[m] >= fits_from) & (said[m] >= s.beta_q * best)
+        admissible[m] = (s.context_tokens[m] >= fits_from) & (quality[m] >= s.beta_q * best)
 
 
 @inlined
@@ -144,6 +153,7 @@ def _quote_lane(
     output = turn["predicted_output_tokens"]
     q.row[b] = row
     q.slot[b] = slot
+    q.session_key[b] = turns.session_key[slot]
     q.turn[b] = turn["turn"]
     q.time_s[b] = now_s
     q.prompt_tokens[b] = prompt
@@ -161,19 +171,21 @@ def _quote_lane(
     for r in range(s.pue.shape[0]):
         intensity[r] = published[r]
         intensity_hour_ago[r] = published_before[r]
-        facility_intensity[r] = s.pue[r] * published[r]
+        facility_intensity[r] = _facility_intensity(s, published, r)
     if not s.one_session:
         _leave_behind(s, turns, state, ledger, b, now_s)
     _room(s, state, q, b, slot)
-    _filter_models(s, turns, q, b, row, history + prompt + output)
+    said, quality = turns.quality_predicted[row], q.quality[b]
+    for m in range(s.context_tokens.shape[0]):
+        quality[m] = said[m]
+    _filter_models(s, quality, history + prompt + output, q.model_admissible[b])
     # Rows of the lane as local views, and several short loops: both let LLVM vectorise.
     held, last_use_s = state.held_tokens[slot], state.last_use_s[slot]
     cached, energy, co2, ttft = q.cached_tokens[b], q.energy_kwh[b], q.co2_g[b], q.ttft_s[b]
     available, admissible, feasible = q.available[b], q.admissible[b], q.feasible[b]
     unit_available, model_admissible = q.unit_available[b], q.model_admissible[b]
     for d in range(s.model.shape[0]):
-        tokens = min(float(held[d]), float(history))
-        tokens = tokens if now_s - last_use_s[d] <= s.cache_ttl_s else 0.0
+        tokens = _usable_tokens(s, held[d], now_s - last_use_s[d], history)
         tokens = float(history) if s.full_cache else tokens
         fresh = _fresh_tokens(history, tokens, prompt)
         cached[d] = np.int32(tokens)
@@ -342,7 +354,7 @@ def _account(
     entry["deployment"] = d
     entry["cached_tokens"] = cached
     entry["energy_kwh"] = energy
-    entry["co2_g"] = s.pue[region] * turns.intensity[turn["account_step"], region] * energy
+    entry["co2_g"] = _facility_intensity(s, turns.intensity[turn["account_step"]], region) * energy
     entry["ttft_s"] = q.ttft_s[b, d]
     entry["recompute_kwh"] = 0.0
     if turn["turn"] > 0:

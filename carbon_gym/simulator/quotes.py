@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from carbon_gym.simulator.arrays import (
     Floats,
     Int32s,
     Ints,
+    Keys,
     PriceBuffers,
     QuoteBuffers,
     Static,
@@ -32,6 +33,7 @@ class Quotes:
         fleet: The deployments and all that is constant about them.
         row: int64 (B,), index of the turn in the run's ledger, -1 for a lane that is done.
         slot: int64 (B,), index of the session, unique over all lanes of the run.
+        session_key: uint64 (B,), who the session is, the same in every run.
         turn: int64 (B,), turn index within the session.
         time_s: float64 (B,), arrival, seconds since the start of the lane's day.
         prompt_tokens: int64 (B,), q.
@@ -61,6 +63,7 @@ class Quotes:
     fleet: Deployments
     row: Ints
     slot: Ints
+    session_key: Keys
     turn: Ints
     time_s: Floats
     prompt_tokens: Ints
@@ -88,11 +91,33 @@ class Quotes:
     _blind: PriceBuffers
     _choice: Ints
     _how: Ints
+    _twin: list[Quotes] = field(init=False, repr=False, default_factory=list)
+    # of `cache_blind`, made once: a replacement of other fields begins without one
 
     @property
     def lanes(self) -> int:
         """Number of lanes B."""
         return len(self.row)
+
+    @property
+    def beta_q(self) -> float:
+        """β_Q, the share of the best predicted quality that makes a model admissible."""
+        return self._static.beta_q
+
+    @property
+    def ttft_bound_s(self) -> float:
+        """τ, s."""
+        return self._static.ttft_bound_s
+
+    @property
+    def cache_ttl_s(self) -> float:
+        """Time to live of an idle cache, s."""
+        return self._static.cache_ttl_s
+
+    @property
+    def evict_on_leave(self) -> bool:
+        """Whether a session's cache is dropped where it leaves."""
+        return self._static.evict_on_leave
 
     def cache_blind(self) -> Quotes:
         """The same turns priced with C = 0 everywhere: energy, CO2, TTFT and feasible (SPEC §6).
@@ -100,19 +125,27 @@ class Quotes:
         `cached_tokens` stays true. The arrays change at the next call of this method.
         """
         kernels.quote_cache_blind(self._static, self._buffers, self._blind)
-        return replace(
-            self,
-            energy_kwh=self._blind.energy_kwh,
-            co2_g=self._blind.co2_g,
-            ttft_s=self._blind.ttft_s,
-            feasible=self._blind.feasible,
-        )
+        if not self._twin:
+            self._twin.append(
+                replace(
+                    self,
+                    energy_kwh=self._blind.energy_kwh,
+                    co2_g=self._blind.co2_g,
+                    ttft_s=self._blind.ttft_s,
+                    feasible=self._blind.feasible,
+                )
+            )
+        return self._twin[0]
 
-    def cheapest(self, among: NDArray[np.bool_] | None = None) -> Ints:
+    def cheapest(
+        self, among: NDArray[np.bool_] | None = None, feasible: NDArray[np.bool_] | None = None
+    ) -> Ints:
         """The cheapest feasible deployment of every lane, best effort included (SPEC §5).
 
         Args:
             among: bool (B, D), deployments to consider; None: all.
+            feasible: bool (B, D), what counts as feasible where it is available and admissible;
+                None: `feasible`.
 
         Returns:
             int64 (B,), a fresh array; -1 for lanes that are done and for lanes where `among`
@@ -124,7 +157,7 @@ class Quotes:
             self.row,
             self.co2_g,
             self.ttft_s,
-            self.feasible,
+            self.feasible if feasible is None else feasible,
             self.available,
             admissible,
             self._choice,

@@ -27,13 +27,19 @@ class PolicyRun:
         policy: Its name.
         ledger: Structured array (N,) of `carbon_gym.simulator.arrays.OUTCOME`, fleet after fleet.
         bounds: int64 (F + 1,), fleet f owns the rows ``bounds[f]:bounds[f + 1]``.
-        decision_us: Mean time of the policy's own choice, microseconds per turn.
+        decision_us: Mean time of the policy's own choice, microseconds per turn; its first choice,
+            which may compile, is left out where there are more.
+        gate_proposals: int64 (K,), how often the policy's gate was asked, by session slot, fleet
+            after fleet; None for a policy without one.
+        gate_blocks: int64 (K,), how often it stayed.
     """
 
     policy: str
     ledger: NDArray[np.void]
     bounds: NDArray[np.int64]
     decision_us: float
+    gate_proposals: NDArray[np.int64] | None = None
+    gate_blocks: NDArray[np.int64] | None = None
 
 
 def run_policy(
@@ -72,14 +78,16 @@ def run_policy(
     if hasattr(policy, "foresee"):
         policy.foresee(simulator)
     policy.reset(simulator.fleet, simulator.slots)
-    deciding_s = 0.0
-    steps = reported = 0
+    deciding_s = first_s = 0.0
+    steps = reported = first_turns = 0
     quotes = simulator.quote()
     while not simulator.done:
         started = time.perf_counter()
         actions = policy.choose(quotes)
         deciding_s += time.perf_counter() - started
         quotes = simulator.step(actions)
+        if steps == 0:
+            first_s, first_turns = deciding_s, simulator.turns_served
         steps += 1
         if on_turns is not None and steps % _REPORT_EVERY_STEPS == 0:
             served = simulator.turns_served
@@ -88,9 +96,15 @@ def run_policy(
     turns = len(simulator.ledger)
     if on_turns is not None:
         on_turns(turns - reported)
+    if turns > first_turns:
+        deciding_s, timed_turns = deciding_s - first_s, turns - first_turns
+    else:
+        timed_turns = turns
     return PolicyRun(
         policy=policy.name,
         ledger=simulator.ledger,
         bounds=simulator.bounds,
-        decision_us=1e6 * deciding_s / max(turns, 1),
+        decision_us=1e6 * deciding_s / max(timed_turns, 1),
+        gate_proposals=getattr(policy, "gate_proposals", None),
+        gate_blocks=getattr(policy, "gate_blocks", None),
     )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from carbon_gym.errors import InputError
 from carbon_gym.fleet.deployments import Deployments
 from carbon_gym.grid.series import STEP_S, GridSeries, iso_utc
+from carbon_gym.quality.checked import checked_quality
 from carbon_gym.quality.predictor import IrtPredictor, QualityPredictor
 from carbon_gym.scenario.scenario import Scenario
 from carbon_gym.simulator import kernels
@@ -232,8 +233,8 @@ def _turns(
     staleness_s: float,
 ) -> tuple[Turns, list[int]]:
     """The rows of all lanes and the number of rows of each lane."""
-    zones = [region.zone for region in scenario.fleet.regions]
-    series = grid.select(zones)
+    models = scenario.fleet.models
+    series = grid.select([region.zone for region in scenario.fleet.regions])
     turns: list[NDArray[np.void]] = []
     predicted: list[Floats] = []
     realised: list[Floats] = []
@@ -253,13 +254,15 @@ def _turns(
         turn["router_step"] = router_step
         rows = slice(None) if order is None else order
         turns.append(turn[rows])
-        predicted.append(predictor.predict(trace, scenario.fleet.models)[rows])
-        realised.append(predictor.realised_quality(trace, scenario.fleet.models)[rows])
+        for method, told in (("predict", predicted), ("realised_quality", realised)):
+            said = getattr(predictor, method)(trace, models)
+            told.append(checked_quality(said, trace.turns, len(models), method)[rows])
         first_slot += trace.sessions
         lengths += [trace.turns] if order is None else trace.session_turns.tolist()
     return (
         Turns(
             turn=np.concatenate(turns),
+            session_key=np.concatenate([trace.session_key for trace in traces]),
             quality_predicted=np.concatenate(predicted),
             quality_realised=np.concatenate(realised),
             intensity=np.ascontiguousarray(series.values),
@@ -322,6 +325,7 @@ def _quotes(static: Static, fleet: Deployments, lanes: int) -> Quotes:
     buffers = QuoteBuffers(
         row=np.full(lanes, NOWHERE, dtype=np.int64),
         slot=column(),
+        session_key=column(np.uint64),
         turn=column(),
         time_s=column(np.float64),
         prompt_tokens=column(),

@@ -7,6 +7,7 @@ sessions afterwards, exactly as to measured ones.
 from __future__ import annotations
 
 import hashlib
+import math
 from pathlib import Path
 from statistics import NormalDist
 from typing import Final
@@ -195,8 +196,10 @@ def token_statistics(tokens: Ints, session: Ints, turn: Ints, turns: Ints) -> To
     later = _quantiles(tokens[~first]) if (~first).any() else opening
     logs = log_tokens(tokens)
     log_turns = np.log(turns)[session]
-    length_first = correlation(normal_scores(tokens[first]), log_turns[first])
-    length_later = correlation(normal_scores(tokens[~first]), log_turns[~first])
+    length_first, length_later = (
+        float(np.clip(correlation(normal_scores(tokens[rows]), log_turns[rows]), -0.999, 0.999))
+        for rows in (first, ~first)
+    )
 
     lags, curve = [], []
     for lag in LAGS:
@@ -211,17 +214,19 @@ def token_statistics(tokens: Ints, session: Ints, turn: Ints, turns: Ints) -> To
     scores = score_correlation(correlation(logs[start], logs[start + 1]), grid, opening, later)
     own = np.sqrt((1 - length_first**2) * (1 - length_later**2))
     common = share + drift * lag1
-    loading = 0.0
+    share, drift, loading = significant(share, 4), significant(drift, 4), 0.0
     if common > 0:
         loading = (scores - length_first * length_later) / (own * common)
-        loading = float(np.clip(loading, 0.0, (share + drift) ** -0.5))
+        # Rounded down where it binds, so that the printed digits keep the bound as well.
+        largest = math.floor(1e3 * (share + drift) ** -0.5) / 1e3
+        loading = float(np.clip(significant(loading, 4), 0.0, largest))
     return TokenStatistics(
         first_tokens=opening,
         later_tokens=later,
-        session_share=significant(share, 4),
-        drift_share=significant(drift, 4),
+        session_share=share,
+        drift_share=drift,
         drift_lag1=significant(lag1, 4),
-        first_loading=significant(loading, 4),
+        first_loading=loading,
         first_turns_loading=significant(length_first, 4),
         later_turns_loading=significant(length_later, 4),
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from carbon_gym.scenario.schema import Splits
 from carbon_gym.workload.split import split_of
-from carbon_gym.workload.trace import Conversations
+from carbon_gym.workload.trace import Conversations, Floats
 
 MIN_SAMPLES = 30
 """Fewer gaps, or hours with several starts, say nothing (ASSUMED)."""
@@ -21,7 +21,8 @@ class ArrivalStatistics:
     Attributes:
         gap_log_mean: Mean of the log gap between turns, log s.
         gap_log_sd: Its standard deviation.
-        dispersion: Variance over mean of the session starts per minute, within hours.
+        dispersion: Variance over mean of the session starts per minute, within hours; at least 1,
+            the smallest that a scenario takes.
     """
 
     gap_log_mean: float | None
@@ -55,7 +56,7 @@ def measure_arrivals(
     )
 
 
-def _dispersion(starts_s: np.ndarray) -> float | None:
+def _dispersion(starts_s: Floats) -> float | None:
     """Mean over whole hours of variance / mean of the starts per minute."""
     if len(starts_s) == 0:
         return None
@@ -69,4 +70,5 @@ def _dispersion(starts_s: np.ndarray) -> float | None:
     busy = counts.sum(axis=1) >= MIN_SAMPLES
     if not busy.any():
         return None
-    return float((counts[busy].var(axis=1, ddof=1) / counts[busy].mean(axis=1)).mean())
+    measured = (counts[busy].var(axis=1, ddof=1) / counts[busy].mean(axis=1)).mean()
+    return max(float(measured), 1.0)

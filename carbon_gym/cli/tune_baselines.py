@@ -1,0 +1,181 @@
+"""`carbon-gym tune-baselines`: find the knobs of the baselines on the validation split."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from carbon_gym.cli.choices import at_least_one
+from carbon_gym.cli.console import output_console
+from carbon_gym.doors import our_package
+from carbon_gym.evaluation import evaluation_fleets
+from carbon_gym.files import make_writable_folder, replacing
+from carbon_gym.scenario import Scenario, load_scenario
+
+DEFAULT_FLEETS = 8
+EXAMPLES = """\b
+Examples:
+  carbon-gym tune-baselines
+  carbon-gym tune-baselines --scenario sharegpt --scenario congested --out knobs
+"""
+
+
+def tune_baselines(
+    scenario: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Packaged scenario or YAML file; may be repeated. Default: sharegpt.",
+        ),
+    ] = None,
+    fleets: Annotated[
+        int, typer.Option(metavar="K", help="Validation fleets (days).")
+    ] = DEFAULT_FLEETS,
+    candidates: Annotated[
+        int | None, typer.Option(metavar="N", help="Knobs tried per policy; default 64.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="S", help="Of the candidates' draws; default 20270.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", help="Processes; default: the cores.")
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Tune anew what DIR holds already.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder for <scenario>.json; default runs/<time>-tune-baselines. A run that was "
+            "cut short goes on where it was when given the same DIR.",
+        ),
+    ] = None,
+) -> None:
+    """Tune gar-eps, gar-pd and cedar on validation: least CO2 within faircarbon's other figures.
+
+    Bounds: mean predicted quality not below, P95 TTFT not above faircarbon's.
+    """
+    our_package("baselines")
+    from baselines import tuning
+
+    at_least_one("--fleets", fleets)
+    processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
+    candidates = at_least_one("--candidates", candidates) or tuning.CANDIDATES
+    seed = tuning.SEED if seed is None else seed
+    scenarios = [load_scenario(source) for source in dict.fromkeys(scenario or ["sharegpt"])]
+    folder = out or Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-tune-baselines"
+    make_writable_folder(folder, "--out")
+    console = output_console()
+    for chosen in scenarios:
+        content = _tuned(
+            chosen, folder / f"{chosen.name}.json", fleets, candidates, seed, processes, again
+        )
+        for line in _summary(content):
+            console.print(line, soft_wrap=True)
+    console.print(f"{folder}", soft_wrap=True)
+
+
+def _tuned(
+    scenario: Scenario,
+    path: Path,
+    fleets: int,
+    candidates: int,
+    seed: int,
+    jobs: int,
+    again: bool,
+) -> dict[str, Any]:
+    """Tune what the file does not hold yet; it is written after every policy."""
+    from baselines import tuning
+
+    command = (
+        f"carbon-gym tune-baselines --scenario {scenario.name} --fleets {fleets} "
+        f"--candidates {candidates} --seed {seed}"
+    )
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with progress:
+        task = progress.add_task(
+            f"{scenario.name}: faircarbon", total=candidates * len(tuning.TUNABLE)
+        )
+        evaluation = evaluation_fleets(scenario, split="validation", fleets=fleets)
+        reference = tuning.measure_reference(evaluation)
+        content = {"command": command, **tuning.heading(evaluation, reference, seed)}
+        done = {} if again else _done_before(path, content)
+        content["policies"] = done
+        with tuning.scorer(evaluation, reference, jobs) as score:
+            for number, policy in enumerate(tuning.TUNABLE):
+                progress.update(
+                    task,
+                    description=f"{scenario.name}: {policy}",
+                    completed=number * candidates,
+                )
+                if policy in done:
+                    continue
+                done[policy] = tuning.tune(
+                    policy,
+                    reference,
+                    score,
+                    candidates=candidates,
+                    seed=seed,
+                    on_candidate=lambda: progress.advance(task),
+                )
+                with replacing(path) as partial:
+                    partial.write_text(_text(content), encoding="utf-8")
+    return content
+
+
+def _done_before(path: Path, heading: Mapping[str, Any]) -> dict[str, Any]:
+    """Policies of the file, where it was made by the same command on the same fleets."""
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+        same = all(before.get(key) == value for key, value in heading.items())
+        return dict(before["policies"]) if same else {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _text(content: Mapping[str, Any]) -> str:
+    """JSON with one line per candidate."""
+    rows: list[str] = []
+
+    def shortened(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: shortened(item) for key, item in value.items()}
+        if isinstance(value, list):
+            if value and isinstance(value[0], list):
+                return [shortened(item) for item in value]
+            rows.append(json.dumps(value))
+            return f"row {len(rows) - 1}"
+        return value
+
+    text = json.dumps(shortened(content), indent=1, allow_nan=False)
+    for number, row in enumerate(rows):
+        text = text.replace(f'"row {number}"', row, 1)
+    return text + "\n"
+
+
+def _summary(content: Mapping[str, Any]) -> list[str]:
+    lines = []
+    for policy, found in content["policies"].items():
+        knobs = ", ".join(f"{name} = {value}" for name, value in found["knobs"].items())
+        missed = [name for name, met in found["met"].items() if not met]
+        lines.append(
+            f"{content['scenario']}: {policy}: {knobs}; CO2 {found['co2_relative']:.3f} of "
+            f"faircarbon's" + (f"; not met: {', '.join(missed)}" if missed else "")
+        )
+    return lines

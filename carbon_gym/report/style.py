@@ -1,0 +1,65 @@
+"""One look for all pictures: a policy has the same colour everywhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette, distinguishable with colour-blind eyes, then greys and lighter tones.
+_COLOURS = {
+    "ccar": "#009E73",
+    "ccar-ev": "#56B48F",
+    "ccar-no-gate": "#0072B2",
+    "ccar-no-pricing": "#6BAED6",
+    "faircarbon": "#D55E00",
+    "session-affinity": "#CC79A7",
+    "session-hash": "#E3B5D0",
+    "gar-eps": "#E69F00",
+    "gar-pd": "#F0CF7F",
+    "cedar": "#8C6D31",
+    "cache-aware": "#56B4E9",
+    "carbon-greedy": "#7F7F7F",
+    "least-ttft": "#A05195",
+    "largest-model": "#404040",
+    "smallest-model": "#A6A6A6",
+    "random": "#C7C7C7",
+    "clairvoyant": "#000000",
+    "lower-bound": "#BBBBBB",
+}
+_OTHERS = ("#7B4173", "#3182BD", "#31A354", "#E6550D", "#756BB1", "#636363")
+
+
+def colour(policy: str) -> str:
+    """Hex colour of a policy; unknown names get a stable one of their own."""
+    if policy in _COLOURS:
+        return _COLOURS[policy]
+    return _OTHERS[sum(policy.encode()) % len(_OTHERS)]
+
+
+def new_figure(width_in: float, height_in: float) -> Figure:
+    """A figure that needs no display."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def plain(axes: Any) -> None:
+    """Take away what carries no information."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="0.9", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a PNG, whole or not at all."""
+    from carbon_gym.files import replacing
+
+    with replacing(path) as partial:
+        figure.savefig(partial, format="png", dpi=130, facecolor="white")

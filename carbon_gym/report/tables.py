@@ -1,0 +1,44 @@
+"""The rows of a comparison as CSV and Markdown."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from typing import Any
+
+from carbon_gym.report.table import markdown_header, markdown_row
+
+
+def flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row without nesting: ``saving_vs_faircarbon.mean``, ``by_session_turns.>5.co2_g``, ..."""
+    flattened: dict[str, Any] = {}
+    for key, value in row.items():
+        if isinstance(value, Mapping):
+            for inner, content in flat(value).items():
+                flattened[f"{key}.{inner}"] = content
+        else:
+            flattened[key] = value
+    return flattened
+
+
+def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """All rows, one line each; columns in the order of their first appearance; None is empty."""
+    flattened = [flat(row) for row in rows]
+    columns = list(dict.fromkeys(key for row in flattened for key in row))
+    text = StringIO()
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flattened)
+    return text.getvalue()
+
+
+def to_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The pooled rows, a table for each scenario."""
+    scenarios = list(dict.fromkeys(row["scenario"] for row in rows))
+    parts = []
+    for scenario in scenarios:
+        pooled = [row for row in rows if row["scenario"] == scenario and row["fleet"] == "all"]
+        lines = [f"## {scenario}", "", *markdown_header(), *(markdown_row(row) for row in pooled)]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,52 @@
+"""Running the command line inside the test process."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import dataclass
+from typing import Any
+
+from carbon_gym.cli import main
+
+POLICIES = (
+    "session-affinity",
+    "faircarbon",
+    "ccar-no-gate",
+    "ccar-no-pricing",
+    "largest-model",
+    "lower-bound",
+)
+"""Those that need no tuning and no training."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command gave."""
+
+    code: int
+    out: str
+    err: str
+
+
+def carbon_gym(*arguments: Any) -> Outcome:
+    """Run a command; what is no `SystemExit` gets out, as it would with its traceback."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
+    code: Any = 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as stop:
+            code = stop.code or 0
+    texts = []
+    for stream in (out, err):
+        stream.seek(0)
+        texts.append(stream.read())
+    assert isinstance(code, int)
+    return Outcome(code, *texts)
+
+
+def benchmark(*arguments: Any) -> Outcome:
+    """`carbon-gym benchmark` in this process alone, of `POLICIES` unless others are named."""
+    named = () if "--policies" in arguments else ("--policies", ",".join(POLICIES))
+    return carbon_gym("benchmark", "--jobs", 1, *named, *arguments)

@@ -1,0 +1,435 @@
+"""Clairvoyant (SPEC §6): against every plan there is, against the bound, against the policies."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from commandline import carbon_gym
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import ReferenceSimulator
+from worlds import Floats, World, assert_same_ledger, pick, random_world
+
+import baselines.clairvoyant as clairvoyant_module
+from baselines import CCAR, POLICIES, FairCarbon, LowerBound, SessionAffinity
+from baselines import clairvoyant_desk as desk_module
+from baselines import clairvoyant_search as search_module
+from baselines.clairvoyant import OUTSIDE_THE_RULES, Clairvoyant
+from baselines.clairvoyant_study import CONVERGED, converge, markdown
+from carbon_gym import InputError, load_scenario, make_policy
+from carbon_gym.evaluation import Evaluation, evaluation_fleets
+from carbon_gym.fleet import Deployments
+from carbon_gym.policy import Policy
+from carbon_gym.scenario import Scenario
+from carbon_gym.simulator import Quotes, Simulator, kernels
+from carbon_gym.simulator.arrays import Bools, Ints
+from carbon_gym.simulator.foresight import alone, foresight
+from carbon_gym.simulator.run import PolicyRun, run_policy
+
+WIDE = 1024
+LONGEST = 5
+"""Turns of the longest session whose plans are all tried: 4 deployments make 1,024."""
+UNBOUND: dict[str, dict[str, Any]] = {
+    "capacity": {"limit": None},
+    "cache": {"memory_pressure": False},
+}
+
+# ---------------------------------------------------------------------------- helpers
+
+
+def small_world(seed: int, **rules: Any) -> World:
+    """A world of 1 to 4 deployments without capacity and memory pressure."""
+    rng = np.random.default_rng(seed)
+    shape = pick(rng, (1, 1, 2), (2, 1, 1), (1, 2, 2), (2, 1, 2), (2, 2, 1), (4, 1, 1), (3, 1, 1))
+    cache = {**UNBOUND["cache"], **rules.pop("cache", {})}
+    return random_world(
+        seed, shape=shape, turns=40, capacity=UNBOUND["capacity"], cache=cache, **rules
+    )
+
+
+def run_world(world: World, policy: Policy) -> PolicyRun:
+    return run_policy(world.scenario, policy, world.traces, world.grid, predictor=world.predictor)
+
+
+def run_day(day: Evaluation, policy: Policy) -> PolicyRun:
+    return run_policy(day.scenario, policy, day.traces, day.grid)
+
+
+class EveryPlan:
+    """All plans of a session in plain Python, on the reference simulator's physics."""
+
+    def __init__(self, world: World) -> None:
+        scenario = world.scenario
+        names = [model.name for model in scenario.fleet.models]
+        table = world.predictor.tables[id(world.trace)]
+        predicted = [[float(table[name][i]) for name in names] for i in range(world.trace.turns)]
+        self.slow = ReferenceSimulator(scenario, world.trace, world.grid_at(), predicted, predicted)
+        self.ttl_s = scenario.cache.ttl_s
+        self.evict = scenario.cache.on_leave == "evict"
+        self.bound_s = scenario.bounds.ttft_s
+        self.seen: Counter[str] = Counter()
+
+    def least_co2_g(self, rows: Sequence[int]) -> float:
+        return self._after(list(rows), {})
+
+    def _after(self, rows: list[int], held: dict[int, tuple[int, float]]) -> float:
+        """Least CO2 of the rest; `held` has tokens and last use by deployment."""
+        if not rows:
+            return 0.0
+        slow, i = self.slow, rows[0]
+        by_model = slow.admissible_models(i)
+        cached: dict[int, int] = {}
+        for d in range(len(slow.deployments)):
+            if by_model[slow.model_of[d]]:
+                tokens, used_s = held.get(d, (0, -math.inf))
+                alive = slow.arrival_s[i] - used_s <= self.ttl_s
+                cached[d] = min(tokens, slow.H[i]) if alive else 0
+                self.seen["expired"] += tokens > 0 and not alive
+        ttft = {d: slow.ttft_s(i, d, c) for d, c in cached.items()}
+        allowed = [d for d in cached if ttft[d] <= self.bound_s]
+        self.seen["late"] += not allowed
+        self.seen["bound"] += 0 < len(allowed) < len(cached)
+        self.seen["filtered"] += not all(by_model)
+        if not allowed:
+            allowed = [d for d in cached if ttft[d] == min(ttft.values())]
+        best = math.inf
+        for d in allowed:
+            price = slow.pue[d] * slow.account_intensity(i, d)
+            co2_g = price * slow.energy_kwh(i, d, cached[d], slow.o[i])
+            kept = {} if self.evict else dict(held)
+            kept[d] = (slow.H[i] + slow.q[i] + slow.o[i], slow.arrival_s[i])
+            best = min(best, co2_g + self._after(rows[1:], kept))
+        return best
+
+
+def rows_by_session(world: World) -> list[list[int]]:
+    rows: list[list[int]] = [[] for _ in range(world.trace.sessions)]
+    for row, session in enumerate(world.trace.session.tolist()):
+        rows[session].append(row)
+    return rows
+
+
+def by_session(simulator: Simulator, values: Floats) -> Floats:
+    return np.bincount(simulator._turns.turn["slot"], values, minlength=simulator.slots)
+
+
+# ---------------------------------------------------------------------------- the optimum
+
+
+@pytest.mark.parametrize("on_leave", ["retain", "evict"])
+def test_no_plan_emits_less(on_leave: str) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(60):
+        world = small_world(seed, cache={"on_leave": on_leave})
+        wide, narrow = Clairvoyant(WIDE, seeds=()), Clairvoyant(2, seeds=())
+        for policy in (wide, narrow):
+            run_world(world, policy)
+        every = EveryPlan(world)
+        for session, rows in enumerate(rows_by_session(world)):
+            if len(rows) > LONGEST:
+                continue
+            least_g = every.least_co2_g(rows)
+            where = f"world {seed}, session {session}"
+            assert wide.proven[session], where
+            assert wide.planned_co2_g[session] == pytest.approx(least_g, rel=1e-9), where
+            if narrow.proven[session]:
+                assert narrow.planned_co2_g[session] == pytest.approx(least_g, rel=1e-9), where
+            else:
+                assert narrow.planned_co2_g[session] >= least_g * (1 - 1e-9), where
+                seen["unproven"] += 1
+            seen["sessions"] += len(rows) > 1
+        seen += every.seen
+    for case in ("sessions", "expired", "late", "bound", "filtered"):
+        assert seen[case] > 50, (case, seen)
+    assert on_leave == "evict" or seen["unproven"] > 5, seen
+
+
+def test_a_context_that_binds_and_a_forced_turn_are_planned_for() -> None:
+    """Long histories, small contexts, a bound that only a cache keeps."""
+    seen: Counter[str] = Counter()
+    for seed in range(100, 140):
+        world = small_world(seed, bounds={"ttft_s": 0.1, "beta_q": 0.0})
+        policy = Clairvoyant(WIDE, seeds=())
+        run_world(world, policy)
+        every = EveryPlan(world)
+        for session, rows in enumerate(rows_by_session(world)):
+            if len(rows) <= LONGEST:
+                least_g = every.least_co2_g(rows)
+                assert policy.planned_co2_g[session] == pytest.approx(least_g, rel=1e-9), seed
+        seen += every.seen
+    assert min(seen["late"], seen["bound"], seen["filtered"]) > 50, seen
+
+
+# ---------------------------------------------------------------------------- the account
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10**6), width=st.integers(1, 8))
+def test_the_run_gives_what_was_planned_within_the_rules(seed: int, width: int) -> None:
+    world = random_world(seed, turns=80, traces=2)
+    policy = Clairvoyant(width, seeds=[CCAR(), FairCarbon()])
+    run = run_world(world, policy)
+    assert run.ledger["co2_g"].sum() == pytest.approx(policy.planned_co2_g.sum(), rel=1e-9)
+    assert not run.ledger["quality_violation"].any()
+    assert not run.ledger["capacity_violation"].any()
+    assert (policy.planned_co2_g <= policy.searched_co2_g).all()
+    assert not (policy.seeded & policy.proven).any()
+    bound = run_world(world, LowerBound())
+    assert bound.ledger["co2_g"].sum() <= run.ledger["co2_g"].sum() * (1 + 1e-9)
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 10**6), data=st.data())
+def test_permuting_the_fleet_changes_nothing(seed: int, data: st.DataObject) -> None:
+    world = random_world(seed, turns=60)
+    fleet = world.scenario.fleet
+    shuffled = {
+        key: tuple(data.draw(st.permutations(getattr(fleet, key)), label=key))
+        for key in ("models", "gpus", "regions")
+    }
+    one = run_world(world, Clairvoyant(4, seeds=()))
+    two = run_world(world.with_scenario(fleet=shuffled), Clairvoyant(4, seeds=()))
+    assert np.array_equal(one.ledger["co2_g"], two.ledger["co2_g"])
+
+
+def test_a_wider_search_proves_more_and_emits_less() -> None:
+    worlds = [random_world(seed, turns=200, shape=(3, 2, 3)) for seed in range(4)]
+    proven: list[int] = []
+    total_g: list[float] = []
+    last: list[Clairvoyant] = []
+    for width in (1, 8, 64):
+        policies = [Clairvoyant(width, seeds=()) for _ in worlds]
+        for world, policy in zip(worlds, policies, strict=True):
+            run_world(world, policy)
+        for before, policy in zip(last, policies, strict=False):
+            same = policy.planned_co2_g[before.proven]
+            assert same == pytest.approx(before.planned_co2_g[before.proven], rel=1e-9)
+        proven.append(sum(int(policy.proven.sum()) for policy in policies))
+        total_g.append(sum(float(policy.planned_co2_g.sum()) for policy in policies))
+        last = policies
+    assert proven[0] < proven[1] < proven[2]
+    assert total_g[0] > total_g[1] >= total_g[2]
+
+
+# ---------------------------------------------------------------------------- the policies
+
+
+def freed(name: str) -> Scenario:
+    scenario = load_scenario(name)
+    update = {
+        section: getattr(scenario, section).model_copy(update=change)
+        for section, change in UNBOUND.items()
+    }
+    return scenario.model_copy(update=update)
+
+
+@pytest.mark.parametrize("name", ["sharegpt", "sharegpt-evict", "sharechat", "sharechat-evict"])
+def test_without_capacity_no_policy_emits_less(name: str) -> None:
+    """In total; and on every session on which the policy keeps the rules."""
+    day = evaluation_fleets(freed(name), split="validation", fleets=2, sessions=250)
+    policy = Clairvoyant()
+    run = run_day(day, policy)
+    simulator = Simulator(day.scenario, day.traces, day.grid)
+    ours = by_session(simulator, run.ledger["co2_g"])
+    assert ours == pytest.approx(policy.planned_co2_g, rel=1e-9)
+    online = [name for name in POLICIES if name not in OUTSIDE_THE_RULES]
+    compared = 0
+    for other in online:
+        router = make_policy(other, day.scenario)
+        if hasattr(router, "foresee") or getattr(router, "full_cache", False):
+            continue
+        within = keeps_the_rules(simulator, router)
+        theirs = by_session(simulator, simulator.ledger["co2_g"])
+        assert ours.sum() < theirs.sum(), other
+        assert (ours[within] <= theirs[within] * (1 + 1e-9)).all(), other
+        assert within.mean() > 0.9, other
+        compared += 1
+    assert compared >= 8
+    bound = run_day(day, LowerBound())
+    assert (by_session(simulator, bound.ledger["co2_g"]) <= ours * (1 + 1e-9)).all()
+
+
+def keeps_the_rules(simulator: Simulator, router: Policy) -> Bools:
+    """Run a policy; bool (slots,): each turn of the session is within TTFT or best effort."""
+    simulator.reset()
+    router.reset(simulator.fleet, simulator.slots)
+    within = np.ones(simulator.slots, dtype=np.bool_)
+    while not simulator.done:
+        quotes = simulator.quote()
+        chosen = router.choose(quotes)
+        for lane in np.flatnonzero(quotes.row >= 0):
+            ttft_s = quotes.ttft_s[lane]
+            bound_s = max(quotes.ttft_bound_s, ttft_s[quotes.admissible[lane]].min())
+            fine = quotes.admissible[lane, chosen[lane]] and ttft_s[chosen[lane]] <= bound_s
+            within[quotes.slot[lane]] &= fine
+        simulator.commit(chosen)
+    return within
+
+
+class Slowest:
+    """Always the admissible deployment of longest TTFT, whatever the bound."""
+
+    name = "slowest"
+
+    def reset(self, fleet: Deployments, slots: int) -> None: ...
+
+    def choose(self, quotes: Quotes) -> Ints:
+        return np.where(quotes.admissible, quotes.ttft_s, -np.inf).argmax(axis=1)
+
+
+def test_seeds_are_taken_where_they_emit_less() -> None:
+    day = evaluation_fleets(load_scenario("sharegpt"), split="validation", fleets=1, sessions=250)
+    searched, seeded = Clairvoyant(1, seeds=()), Clairvoyant(1, seeds=[SessionAffinity(), CCAR()])
+    run_day(day, searched)
+    run = run_day(day, seeded)
+    assert run.ledger["co2_g"].sum() == pytest.approx(seeded.planned_co2_g.sum(), rel=1e-9)
+    assert np.array_equal(seeded.searched_co2_g, searched.planned_co2_g)
+    assert (seeded.planned_co2_g <= searched.planned_co2_g).all()
+    assert np.array_equal(seeded.seeded, seeded.planned_co2_g < searched.planned_co2_g)
+    assert seeded.seeded.sum() > 10
+
+
+def test_no_seed_is_taken_that_breaks_the_rules() -> None:
+    outlaws = 0
+    for seed in range(8):
+        world = random_world(
+            seed, turns=200, shape=(3, 2, 3), bounds={"ttft_s": 0.5, "beta_q": 0.5}
+        )
+        seeded, optimum = Clairvoyant(1, seeds=[Slowest()]), Clairvoyant(512, seeds=())
+        for policy in (seeded, optimum):
+            run_world(world, policy)
+        sure = optimum.proven
+        assert (seeded.planned_co2_g[sure] >= optimum.planned_co2_g[sure] * (1 - 1e-9)).all()
+        free = Simulator(
+            world.scenario, world.traces, world.grid, predictor=world.predictor, unbounded=True
+        )
+        keeps_the_rules(free, Slowest())
+        theirs = by_session(free, free.ledger["co2_g"])
+        outlaws += int((sure & ~seeded.proven & (theirs < optimum.planned_co2_g * 0.999)).sum())
+    assert outlaws > 3
+
+
+# ---------------------------------------------------------------------------- foresight
+
+
+@pytest.mark.parametrize("name", ["sharegpt", "sharegpt-evict"])
+def test_sessions_alone_fare_as_in_the_fleet_without_capacity(name: str) -> None:
+    day = evaluation_fleets(load_scenario(name), split="validation", fleets=2, sessions=40)
+    fleet = Simulator(day.scenario, day.traces, day.grid, unbounded=True)
+    seen = foresight(fleet)
+    slots = np.random.default_rng(0).permutation(fleet.slots)[:50]
+    lanes = alone(fleet, seen, slots)
+    rows = seen.rows_of(slots)
+    for simulator in (fleet, lanes):
+        policy = CCAR()
+        policy.reset(simulator.fleet, simulator.slots)
+        while not simulator.done:
+            simulator.commit(policy.choose(simulator.quote()))
+    assert_same_ledger(lanes.ledger, fleet.ledger[rows])
+    assert np.array_equal(lanes.quality_predicted, fleet.quality_predicted[rows])
+    assert len(seen.rows_of(np.zeros(0, dtype=np.int64))) == 0
+
+
+def test_it_refuses_what_it_cannot_plan() -> None:
+    with pytest.raises(InputError, match="width = 0"):
+        Clairvoyant(width=0)
+    day = evaluation_fleets(load_scenario("tiny"), split="validation", fleets=1)
+    with pytest.raises(ValueError, match="unbounded=True"):
+        Clairvoyant().foresee(Simulator(day.scenario, day.traces, day.grid))
+
+
+# ---------------------------------------------------------------------------- without the JIT
+
+
+@pytest.fixture(scope="module")
+def plain_search() -> ModuleType:
+    """Kernels, desk and search executed once more with the JIT off, not in ``sys.modules``."""
+
+    def again(module: ModuleType) -> ModuleType:
+        spec = importlib.util.spec_from_file_location(module.__name__, str(module.__file__))
+        assert spec is not None
+        assert spec.loader is not None
+        plain = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(plain)
+        return plain
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numba.config, "DISABLE_JIT", True)
+        plain_desk, plain_kernels = again(desk_module), again(kernels)
+        search = again(search_module)
+    for target, source in ((plain_desk, plain_kernels), (search, plain_desk)):
+        for name in vars(target):
+            if callable(getattr(source, name, None)) and name not in ("kernel", "inlined"):
+                setattr(target, name, getattr(source, name))
+    assert inspect.isfunction(search.plan_sessions)
+    assert inspect.isfunction(search.turn_co2_g)
+    return search
+
+
+@pytest.mark.parametrize("on_leave", ["retain", "evict"])
+def test_plain_python_plans_the_same(
+    on_leave: str, plain_search: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = []
+    for search in (search_module.plan_sessions, plain_search.plan_sessions):
+        monkeypatch.setattr(clairvoyant_module, "plan_sessions", search)
+        for seed, tau_s in ((40, 0.1), (41, 2.0)):
+            world = random_world(
+                seed,
+                shape=(2, 2, 2),
+                turns=60,
+                cache={"on_leave": on_leave, "ttl_s": 600.0},
+                bounds={"ttft_s": tau_s},
+            )
+            policy = Clairvoyant(6, seeds=())
+            run = run_world(world, policy)
+            plans.append((run.ledger["deployment"], policy.planned_co2_g, policy.proven))
+    for compiled, plain in zip(plans[:2], plans[2:], strict=True):
+        for one, two in zip(compiled, plain, strict=True):
+            assert np.array_equal(one, two)
+
+
+# ---------------------------------------------------------------------------- the study
+
+
+def test_the_study_doubles_the_width_until_the_total_stands() -> None:
+    day = evaluation_fleets(load_scenario("tiny"), split="validation", fleets=2)
+    study = converge(day)
+    rows = study["rows"]
+    assert [row["width"] for row in rows] == [2**k for k in range(len(rows))]
+    assert study["width"] == rows[-1]["width"]
+    for before, row in pairwise(rows):
+        assert row["co2_g"] <= before["co2_g"] * (1 + 1e-9)
+        stands = row["improvement_percent"] < 100 * CONVERGED
+        assert stands == (row is rows[-1])
+    for row in rows:
+        assert study["lower_bound_co2_g"] <= row["co2_g"] <= study["seeds_co2_g"] * (1 + 1e-9)
+        assert row["co2_g"] <= row["searched_co2_g"] * (1 + 1e-9)
+    assert "ccar-no-gate" in study["seeds"]
+    assert not set(study["seeds"]) & {*OUTSIDE_THE_RULES, "lower-bound", "clairvoyant"}
+    assert f"| {rows[-1]['width']} | {rows[-1]['co2_g']:,.2f} |" in markdown(study)
+
+
+def test_the_command_writes_both_files(tmp_path: Path) -> None:
+    done = carbon_gym(
+        "clairvoyant", "--scenario", "tiny", "--fleets", 1, "--out", tmp_path / "a" / "b"
+    )
+    assert done.code == 0, done.err
+    content = json.loads((tmp_path / "a" / "b" / "clairvoyant.json").read_text())
+    assert content["scenarios"][0]["scenario"] == "tiny"
+    assert "## tiny" in (tmp_path / "a" / "b" / "clairvoyant.md").read_text()
+    refused = carbon_gym("clairvoyant", "--scenario", "tiny", "--fleets", 0, "--out", tmp_path)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "--fleets 0" in refused.err
