@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from carbon_gym.simulator.arrays import NOWHERE, Bools, Floats, Int32s, Ints, Static, Turns
 from carbon_gym.simulator.jit import inlined, kernel
-from carbon_gym.simulator.kernels import (
-    _energy_kwh,
-    _facility_intensity,
-    _filter_models,
-    _fresh_tokens,
-    _ttft_s,
-    _usable_tokens,
+from carbon_gym.simulator.pricing import (
+    energy_of,
+    filter_models,
+    fresh_tokens,
+    intensity_with_pue,
+    ttft_of,
+    usable_tokens,
 )
 
 
@@ -78,8 +78,8 @@ def desk(static: Static, turns: int, width: int) -> Desk:
 @inlined
 def turn_co2_g(s: Static, turn: np.void, intensity: Floats, d: int, cached: float) -> float:
     """What the account will say of a turn, with its true reply, gCO2eq (SPEC §2)."""
-    fresh = _fresh_tokens(turn["history_tokens"], cached, turn["prompt_tokens"])
-    energy = _energy_kwh(s, d, cached, fresh, turn["output_tokens"])
+    fresh = fresh_tokens(turn["history_tokens"], cached, turn["prompt_tokens"])
+    energy = energy_of(s, d, cached, fresh, turn["output_tokens"])
     co2_g: float = intensity[s.region[d]] * energy
     return co2_g
 
@@ -87,8 +87,8 @@ def turn_co2_g(s: Static, turn: np.void, intensity: Floats, d: int, cached: floa
 @inlined
 def turn_ttft_s(s: Static, turn: np.void, d: int, cached: float) -> float:
     """Time to first token of a turn, s."""
-    fresh = _fresh_tokens(turn["history_tokens"], cached, turn["prompt_tokens"])
-    return _ttft_s(s, d, fresh)
+    fresh = fresh_tokens(turn["history_tokens"], cached, turn["prompt_tokens"])
+    return ttft_of(s, d, fresh)
 
 
 @inlined
@@ -97,7 +97,7 @@ def cached_tokens(turns: NDArray[np.void], s: Static, desk: Desk, last: int, t: 
     cached = 0.0
     if last != NOWHERE:
         idle_s = turns[t]["arrival_s"] - turns[last]["arrival_s"]
-        cached = _usable_tokens(s, desk.held_tokens[last], idle_s, turns[t]["history_tokens"])
+        cached = usable_tokens(s, desk.held_tokens[last], idle_s, turns[t]["history_tokens"])
     return cached
 
 
@@ -108,7 +108,7 @@ def read_turns(s: Static, world: Turns, turns: NDArray[np.void], rows: Ints, des
     for t in range(turns.shape[0]):
         turn = turns[t]
         asked = turn["history_tokens"] + turn["prompt_tokens"]
-        _filter_models(
+        filter_models(
             s,
             world.quality_predicted[rows[t]],
             asked + turn["predicted_output_tokens"],
@@ -116,7 +116,7 @@ def read_turns(s: Static, world: Turns, turns: NDArray[np.void], rows: Ints, des
         )
         published = world.intensity[turn["account_step"]]
         for r in range(s.pue.shape[0]):
-            desk.facility_intensity[t, r] = _facility_intensity(s, published, r)
+            desk.facility_intensity[t, r] = intensity_with_pue(s, published, r)
         desk.held_tokens[t] = asked + turn["output_tokens"]
         shortest_s = np.inf
         for d in range(s.model.shape[0]):

@@ -42,7 +42,8 @@ FEATURES = (
 """Columns of `gate_features`. "stay" is the deployment p of the previous turn, "move" the proposed
 d*; ratios are stay over move."""
 
-_TINY = 1e-12  # keeps logarithms finite on zero-carbon grids and empty histories
+_TINY = 1e-30  # keeps logarithms finite on zero-carbon grids
+_LOG_RATIO_BOUND = 10.0  # and the ratios of zero to something within reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,8 @@ def gate_features(quotes: Quotes, lanes: Ints, stay: Ints, move: Ints) -> Floats
     best = np.where(quotes.model_admissible[lanes], quotes.quality[lanes], 0.0).max(axis=1)
 
     def log_ratio(stays: Floats, moves: Floats) -> Floats:
-        return np.asarray(np.log((stays + _TINY) / (moves + _TINY)), dtype=np.float64)
+        ratio = np.log(np.maximum(stays, _TINY)) - np.log(np.maximum(moves, _TINY))
+        return np.asarray(np.clip(ratio, -_LOG_RATIO_BOUND, _LOG_RATIO_BOUND), dtype=np.float64)
 
     def trend(region: Ints) -> Floats:
         return log_ratio(quotes.intensity[lanes, region], quotes.intensity_hour_ago[lanes, region])

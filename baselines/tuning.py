@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -14,95 +13,24 @@ from typing import Any
 
 import numpy as np
 
-from baselines.cedar import Cedar
 from baselines.faircarbon import FairCarbon
-from baselines.gar_eps import GarEps
-from baselines.gar_pd import GarPd
+from baselines.knobs import TUNABLE
 from baselines.tuned import MEASURED, SCHEMA
 from carbon_gym import draws
 from carbon_gym.errors import InputError
 from carbon_gym.evaluation import Evaluation
-from carbon_gym.policy import Policy
 from carbon_gym.simulator.run import run_policy
 
 SEED = 20270
 """Of the candidates' draws."""
-CANDIDATES = 64
+CANDIDATES = 128
 """Knobs tried per policy."""
 _NEAR_WIDTHS = (0.12, 0.04)
 """Of the two rounds near the best so far: sd as a share of every knob's range."""
 _LANES, _SESSIONS = 64, 200_000
 """Most lanes, and most sessions, that run side by side: the price of a step of many lanes is
 shared by all of them, until their caches no longer fit into the processor's."""
-_DIGITS = 3
-"""Significant digits of a knob, so that files can be read."""
-
 Knobs = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """A knob between two values, even on the logarithm if `log`."""
-
-    name: str
-    low: float
-    high: float
-    log: bool = False
-
-    def at(self, share: float) -> float:
-        """The value at a share of the range, 0 to 1."""
-        if self.log:
-            value = self.low * math.exp(share * math.log(self.high / self.low))
-        else:
-            value = self.low + share * (self.high - self.low)
-        return float(f"{value:.{_DIGITS}g}")
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A knob that is one of a few words."""
-
-    name: str
-    options: tuple[str, ...]
-
-    def at(self, share: float) -> str:
-        """The option at a share of the range, 0 to 1."""
-        return self.options[min(int(share * len(self.options)), len(self.options) - 1)]
-
-
-@dataclass(frozen=True, slots=True)
-class Tunable:
-    """A policy with knobs.
-
-    Attributes:
-        build: Its class.
-        knobs: What is searched; their bounds are ASSUMED, wide enough that no best lies on one
-            that could be passed.
-    """
-
-    build: Callable[..., Policy]
-    knobs: tuple[Range | Choice, ...]
-
-
-TUNABLE: dict[str, Tunable] = {
-    "gar-eps": Tunable(
-        GarEps, (Range("epsilon", 0.0, 0.3), Choice("region", ("home", "cleanest")))
-    ),
-    "gar-pd": Tunable(
-        GarPd,
-        (
-            Range("lambda_start", 0.03, 30.0, log=True),
-            Range("lambda_step", 1e-6, 1e-2, log=True),
-            Range("mu_start", 0.01, 100.0, log=True),
-            Range("mu_step", 1e-4, 1.0, log=True),
-        ),
-    ),
-    "cedar": Tunable(
-        Cedar,
-        (Range("alpha", 0.01, 100.0, log=True), Range("eta", 0.01, 10.0, log=True)),
-    ),
-}
-"""The policies that are tuned, by name."""
 
 
 @dataclass(frozen=True, slots=True)

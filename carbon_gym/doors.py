@@ -84,7 +84,7 @@ def make_policy(name: str, /, scenario: Scenario | None = None, **options: Any) 
     if name not in known:
         near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.4)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise InputError(f"policy {name!r} is not known; {hint}Use one of {', '.join(known)}")
+        raise InputError(f"policy {name!r} is not known; {hint}use one of {', '.join(known)}")
     try:
         tuned = baselines.tuned_options(name, scenario)
         policy: Policy = known[name](**{**tuned, **options})

@@ -218,6 +218,40 @@ def test_permuting_the_fleet_permutes_the_choices(
     assert names[0] == names[1]
 
 
+# ----------------------------------------------------------------- what the rules stand on
+
+
+@pytest.mark.parametrize("lanes", ["fleets", "sessions"])
+def test_quotes_say_who_the_session_is(lanes: Any) -> None:
+    world = random_world(5, traces=3, turns=60)
+    simulator = Simulator(
+        world.scenario, world.traces, world.grid, predictor=world.predictor, lanes=lanes
+    )
+    keys = np.concatenate([trace.session_key for trace in world.traces])
+    while not simulator.done:
+        quotes = simulator.quote()
+        live = quotes.row >= 0
+        assert np.array_equal(quotes.session_key[live], keys[quotes.slot[live]])
+        simulator.commit(quotes.cheapest())
+
+
+@settings(max_examples=20)
+@given(seed=seeds)
+def test_cheapest_takes_another_view_of_what_is_feasible(seed: int) -> None:
+    simulator = simulator_of(random_world(seed, turns=40))
+    while not simulator.done:
+        quotes = simulator.quote()
+        other = quotes.available & (quotes.ttft_s < 0.3)
+        expected = replace(quotes, feasible=other).cheapest()
+        assert np.array_equal(quotes.cheapest(feasible=other), expected)
+        blind = quotes.cache_blind()
+        assert quotes.cache_blind() is blind, "made once, priced anew at every turn"
+        assert np.shares_memory(blind.quality, quotes.quality)
+        narrowed = replace(quotes, admissible=np.zeros_like(quotes.admissible)).cache_blind()
+        assert not narrowed.admissible.any(), "of what it is asked of, not of the first"
+        simulator.commit(quotes.cheapest())
+
+
 # -------------------------------------------------------------------------------- one by one
 
 

@@ -8,6 +8,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +21,7 @@ from commandline import carbon_gym
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import ReferenceSimulator
-from worlds import Floats, World, assert_same_ledger, pick, random_world
+from worlds import Floats, World, assert_same_ledger, pick, random_world, tell_quality
 
 import baselines.clairvoyant as clairvoyant_module
 from baselines import CCAR, POLICIES, FairCarbon, LowerBound, SessionAffinity
@@ -39,6 +40,8 @@ from carbon_gym.simulator.foresight import alone, foresight
 from carbon_gym.simulator.run import PolicyRun, run_policy
 
 WIDE = 1024
+SHAPES = ((1, 1, 4), (1, 2, 2), (2, 1, 2), (2, 2, 1), (4, 1, 1))
+"""Models, GPUs, regions of 4 deployments."""
 LONGEST = 5
 """Turns of the longest session whose plans are all tried: 4 deployments make 1,024."""
 UNBOUND: dict[str, dict[str, Any]] = {
@@ -52,7 +55,7 @@ UNBOUND: dict[str, dict[str, Any]] = {
 def small_world(seed: int, **rules: Any) -> World:
     """A world of 1 to 4 deployments without capacity and memory pressure."""
     rng = np.random.default_rng(seed)
-    shape = pick(rng, (1, 1, 2), (2, 1, 1), (1, 2, 2), (2, 1, 2), (2, 2, 1), (4, 1, 1), (3, 1, 1))
+    shape = rules.pop("shape", None) or pick(rng, (1, 1, 2), (2, 1, 1), (3, 1, 1), *SHAPES)
     cache = {**UNBOUND["cache"], **rules.pop("cache", {})}
     return random_world(
         seed, shape=shape, turns=40, capacity=UNBOUND["capacity"], cache=cache, **rules
@@ -156,20 +159,68 @@ def test_no_plan_emits_less(on_leave: str) -> None:
     assert on_leave == "evict" or seen["unproven"] > 5, seen
 
 
-def test_a_context_that_binds_and_a_forced_turn_are_planned_for() -> None:
-    """Long histories, small contexts, a bound that only a cache keeps."""
+@pytest.mark.parametrize("on_leave", ["retain", "evict"])
+@pytest.mark.parametrize("ttft_s", [0.15, 60.0])
+def test_no_plan_of_caches_worth_keeping_emits_less(on_leave: str, ttft_s: float) -> None:
+    """Long histories, turns close together, prices that come and go: caches decide."""
     seen: Counter[str] = Counter()
-    for seed in range(100, 140):
-        world = small_world(seed, bounds={"ttft_s": 0.1, "beta_q": 0.0})
+    for seed in range(100):
+        rules = {"bounds": {"ttft_s": ttft_s, "beta_q": pick(np.random.default_rng(seed), 0, 0.7)}}
+        world = small_world(
+            seed,
+            shape=SHAPES[seed % len(SHAPES)],
+            energy={"cached_input_ratio": 0.03, "output_ratio": 1.0},
+            cache={"on_leave": on_leave, "ttl_s": 600.0},
+            **rules,
+        )
+        cached_world(world, seed)
         policy = Clairvoyant(WIDE, seeds=())
-        run_world(world, policy)
+        run = run_world(world, policy)
         every = EveryPlan(world)
         for session, rows in enumerate(rows_by_session(world)):
-            if len(rows) <= LONGEST:
-                least_g = every.least_co2_g(rows)
-                assert policy.planned_co2_g[session] == pytest.approx(least_g, rel=1e-9), seed
+            least_g = every.least_co2_g(rows)
+            assert policy.planned_co2_g[session] == pytest.approx(least_g, rel=1e-9), seed
         seen += every.seen
-    assert min(seen["late"], seen["bound"], seen["filtered"]) > 50, seen
+        seen["back"] += int((run.ledger["switched"] & (run.ledger["cached_tokens"] > 0)).sum())
+    assert (seen["back"] > 20) == (on_leave == "retain"), seen
+    assert ttft_s > 1.0 or min(seen["late"], seen["bound"]) > 50, seen
+
+
+def cached_world(world: World, seed: int) -> None:
+    """Put another trace into a world: every session has `LONGEST` turns within the TTL."""
+    rng = np.random.default_rng([seed, 1])
+    sessions, turns = 4, 4 * LONGEST
+    trims = rng.random() < 0.3
+    prompt, output = rng.integers(1, 300, turns), rng.integers(1, 300, turns)
+    history = np.zeros(turns, dtype=np.int64)
+    arrival_s = np.zeros(turns)
+    for i in range(turns):
+        if i % LONGEST == 0:
+            arrival_s[i] = float(rng.integers(0, 3000))
+            history[i] = rng.integers(0, 3000)
+            continue
+        arrival_s[i] = arrival_s[i - 1] + float(rng.integers(1, 250))
+        whole = int(history[i - 1] + prompt[i - 1] + output[i - 1])
+        history[i] = whole // 2 if trims and rng.random() < 0.4 else whole
+    session, turn = np.divmod(np.arange(turns), LONGEST)
+    order = np.lexsort((turn, session, arrival_s))
+    trace = replace(
+        world.trace,
+        session=session[order],
+        turn=turn[order],
+        arrival_s=arrival_s[order],
+        prompt_tokens=prompt[order],
+        history_tokens=history[order],
+        output_tokens=output[order],
+        predicted_output_tokens=np.full(turns, 100.0),
+        category=np.zeros(turns, dtype=np.int8),
+        difficulty=np.zeros(turns),
+        session_id=tuple(f"s{k}" for k in range(sessions)),
+        session_key=np.arange(sessions, dtype=np.uint64),
+        session_turns=np.full(sessions, LONGEST),
+    )
+    world.traces[:] = [trace]
+    tell_quality(rng, world, trace)
 
 
 # ---------------------------------------------------------------------------- the account

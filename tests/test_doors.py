@@ -66,7 +66,7 @@ def test_an_unknown_policy_names_the_nearest(wrong: str, near: str) -> None:
 
 
 def test_a_policy_like_no_other_is_refused_without_a_guess() -> None:
-    with pytest.raises(InputError, match=r"policy '§§' is not known; Use one of session-affinity"):
+    with pytest.raises(InputError, match=r"policy '§§' is not known; use one of session-affinity"):
         carbon_gym.make_policy("§§")
 
 

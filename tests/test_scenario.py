@@ -293,3 +293,21 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     binary.write_bytes(b"\xff\xfe\x00\x81")
     assert "UTF-8" in refusal(binary)
     assert "no such file" in refusal("tiny", energy=str(tmp_path / "none.yaml"))
+
+
+def test_a_profile_replaces_the_resolved_energy_of_a_scenario() -> None:
+    physical = load_scenario("tiny")
+    paper = load_scenario(physical, energy={"profile": "paper"})
+    assert paper.energy.reference_kwh_per_token == 4.24e-9
+
+
+def test_extends_finds_files_beside_the_one_that_names_them(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text("extends: tiny\nname: base\ncache: {ttl_s: 60}\n")
+    (tmp_path / "child.yaml").write_text("extends: base.yaml\n")
+    child = load_scenario(tmp_path / "child.yaml")
+    assert (child.name, child.origin, child.cache.ttl_s) == ("child", "tiny", 60)
+
+
+def test_a_mistyped_key_is_named_before_what_it_leaves_missing() -> None:
+    with pytest.raises(InputError, match=r"'splits.train.strat' is not known \(nearest: 'start'\)"):
+        load_scenario("tiny", splits={"train": {"strat": "2021-01-01", "stop": "2022-01-01"}})

@@ -290,3 +290,22 @@ def test_the_router_sees_the_past_and_the_account_the_present(staleness_s: float
         entry = simulator.ledger[i]
         assert entry["co2_g"] == pytest.approx(now * entry["energy_kwh"], rel=1e-12)
     assert trace.arrival_s[-1] > 9000, "hours pass"
+
+
+def test_a_policy_that_writes_into_its_quotes_changes_no_account() -> None:
+    world = random_world(7, shape=(2, 2, 3), traces=2, turns=60)
+    clean, dirty = simulator_of(world), simulator_of(world)
+    while not clean.done:
+        actions = clean.quote().cheapest()
+        quotes = dirty.quote()
+        quotes.cached_tokens[:] = 0
+        quotes.ttft_s[:] = 1e9
+        quotes.available[:] = False
+        quotes.admissible[:] = False
+        quotes.unit_available[:] = False
+        quotes.model_admissible[:] = False
+        quotes.previous[:] = 0
+        quotes.row[:] = -1
+        clean.commit(actions)
+        dirty.commit(actions)
+    assert_same_ledger(clean.ledger, dirty.ledger)

@@ -16,6 +16,7 @@ from carbon_gym.doors import our_package
 from carbon_gym.errors import InstallationError
 from carbon_gym.evaluation import evaluation_fleets
 from carbon_gym.files import make_writable_folder, replacing
+from carbon_gym.report.style import new_figure, save
 from carbon_gym.scenario import load_scenario
 
 
@@ -62,8 +63,7 @@ def fit_gate(
         path = folder / f"{chosen.name}.json"
         with replacing(path) as partial:
             partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        with replacing(path.with_suffix(".png")) as partial:
-            _picture(content, partial)
+        _picture(content, path.with_suffix(".png"))
         console.print(_summary(path, content), highlight=False, soft_wrap=True)
 
 
@@ -84,11 +84,7 @@ def _summary(path: Path, content: dict[str, Any]) -> str:
 
 def _picture(content: dict[str, Any], path: Path) -> None:
     """Calibration on validation, and CO2 against threshold and weight."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 3.4), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(10.0, 3.4)
     left, middle, right = figure.subplots(1, 3)
     bins = content["calibration"]
     predicted = [item["predicted"] for item in bins]
@@ -108,4 +104,4 @@ def _picture(content: dict[str, Any], path: Path) -> None:
         axes.axhline(0, color="0.6", linewidth=1)
         axes.set_xticks(list(places), list(curve), rotation=60, fontsize=7)
         axes.set(xlabel=label, ylabel="CO2 against no gate, %")
-    figure.savefig(path, format="png", dpi=110)
+    save(figure, path)

@@ -40,7 +40,7 @@ def tune_baselines(
         int, typer.Option(metavar="K", help="Validation fleets (days).")
     ] = DEFAULT_FLEETS,
     candidates: Annotated[
-        int | None, typer.Option(metavar="N", help="Knobs tried per policy; default 64.")
+        int | None, typer.Option(metavar="N", help="Knobs tried per policy; default 128.")
     ] = None,
     seed: Annotated[
         int | None, typer.Option(metavar="S", help="Of the candidates' draws; default 20270.")
@@ -95,6 +95,7 @@ def _tuned(
 ) -> dict[str, Any]:
     """Tune what the file does not hold yet; it is written after every policy."""
     from baselines import tuning
+    from baselines.knobs import TUNABLE
 
     command = (
         f"carbon-gym tune-baselines --scenario {scenario.name} --fleets {fleets} "
@@ -109,16 +110,14 @@ def _tuned(
         transient=True,
     )
     with progress:
-        task = progress.add_task(
-            f"{scenario.name}: faircarbon", total=candidates * len(tuning.TUNABLE)
-        )
+        task = progress.add_task(f"{scenario.name}: faircarbon", total=candidates * len(TUNABLE))
         evaluation = evaluation_fleets(scenario, split="validation", fleets=fleets)
         reference = tuning.measure_reference(evaluation)
         content = {"command": command, **tuning.heading(evaluation, reference, seed)}
         done = {} if again else _done_before(path, content)
         content["policies"] = done
         with tuning.scorer(evaluation, reference, jobs) as score:
-            for number, policy in enumerate(tuning.TUNABLE):
+            for number, policy in enumerate(TUNABLE):
                 progress.update(
                     task,
                     description=f"{scenario.name}: {policy}",

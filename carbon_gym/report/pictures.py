@@ -105,7 +105,10 @@ def _by_length(scenario: str, pooled: Sequence[Row]) -> Any:
         ylabel="CO2 saved against faircarbon, %",
         title=f"{scenario} (95 % intervals; policies off by more than 50 % left out)",
     )
-    axes.legend(fontsize=8, ncols=2, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    if drawn:
+        axes.legend(
+            fontsize=8, ncols=2, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False
+        )
     plain(axes)
     return figure
 

@@ -108,11 +108,14 @@ class Results:
 
     def add(self, scenario: str, policy: str, policy_key: str, rows: Sequence[Any]) -> None:
         """Add a policy's rows and write the file."""
-        self._content["inputs"][scenario]["policies"][policy] = policy_key
-        self._content["rows"] = [*self._content["rows"], *rows]
+        content = {**self._content, "rows": [*self._content["rows"], *rows]}
+        inputs = {**content["inputs"][scenario]}
+        inputs["policies"] = {**inputs["policies"], policy: policy_key}
+        content["inputs"] = {**content["inputs"], scenario: inputs}
         with replacing(self.path) as partial:
-            text = json.dumps(self._content, indent=1, allow_nan=False)
+            text = json.dumps(content, indent=1, allow_nan=False)
             partial.write_text(text + "\n", encoding="utf-8", newline="\n")
+        self._content = content
 
     def finish(self, scenario: str, order: Sequence[str]) -> list[Path]:
         """Write what is made from the rows: CSV, Markdown, pictures, the resolved scenario.

@@ -47,7 +47,7 @@ def load_scenario(
         where, name, content = "scenario", "custom", dict(source)
     else:
         where, name, content = _read(str(source))
-    content = _merge(_resolve_extends(content, where), overrides)
+    content = _resolve_extends(_merge(content, overrides), where, Path(where).parent)
     content.setdefault("name", name)
     if where in scenario_names():
         content["origin"] = where
@@ -71,7 +71,7 @@ def _read(source: str) -> tuple[str, str, dict[str, Any]]:
         near = difflib.get_close_matches(source, scenario_names(), n=1, cutoff=0.4)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise InputError(
-            f"scenario {source!r} is not known; {hint}Use one of {', '.join(scenario_names())}, "
+            f"scenario {source!r} is not known; {hint}use one of {', '.join(scenario_names())}, "
             "or a file that ends in .yaml"
         )
     return str(source), path.stem, read_yaml_mapping(path, shown_as=str(source))
@@ -103,16 +103,22 @@ def read_yaml_mapping(path: Path, shown_as: str | None = None) -> dict[str, Any]
     return content
 
 
-def _resolve_extends(content: dict[str, Any], where: str) -> dict[str, Any]:
+def _resolve_extends(content: dict[str, Any], where: str, folder: Path) -> dict[str, Any]:
+    """Lay a scenario over those that it extends; files are found beside the one that names them."""
     for _ in range(_MAX_EXTENDS):
         base = content.pop("extends", None)
         if base is None:
             return content
         if not isinstance(base, str):
             raise InputError(f"{where}: extends must be one scenario name or file, found {base!r}")
-        content = _merge(_read(base)[2], content)
         if base in scenario_names():
             content.setdefault("origin", base)
+        elif base.endswith((".yaml", ".yml")):
+            base = str(folder / base)
+            folder = Path(base).parent
+        parent = _read(base)[2]
+        parent.pop("name", None)  # what derives from it is something else
+        content = _merge(parent, content)
     raise InputError(f"{where}: extends goes deeper than {_MAX_EXTENDS} scenarios; is it a circle?")
 
 
@@ -122,8 +128,11 @@ def _merge(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]
         old = merged.get(key)
         if isinstance(value, BaseModel):
             value = value.model_dump(mode="json")
-        if key == "energy" and isinstance(old, str) and isinstance(value, Mapping):
-            old = {"profile": old}
+        if key == "energy" and isinstance(value, Mapping):
+            if "profile" in value:
+                old = None  # a profile is whole: what was resolved before does not show through
+            elif isinstance(old, str):
+                old = {"profile": old}
         merged[key] = (
             _merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
         )
@@ -185,7 +194,9 @@ def _did_you_mean(found: str, known: typing.Iterable[str]) -> str:
 
 def _sentence(error: ValidationError, where: str) -> str:
     """The first problem of a validation as one sentence; the number of others at its end."""
-    first = error.errors()[0]
+    problems = error.errors()
+    mistyped = [problem for problem in problems if problem["type"] == "extra_forbidden"]
+    first = (mistyped or problems)[0]
     key = ".".join(str(part) for part in first["loc"]) or "scenario"
     others = error.error_count() - 1
     more = f" ({others} more problem{'s' if others > 1 else ''})" if others else ""
@@ -200,6 +211,8 @@ def _sentence(error: ValidationError, where: str) -> str:
     shown = (
         repr(found) if isinstance(found, str | int | float | bool | None) else type(found).__name__
     )
+    if isinstance(found, Mapping):
+        return f"{where}: {key}: {message}{more}"
     return f"{where}: {key} = {shown} is not allowed: {message}{more}"
 
 

@@ -134,6 +134,8 @@ class State(NamedTuple):
     window: Ints  # (B,) first row not yet left behind by residency or slot
     served: Ints  # (B, U) turns of the trailing slot per unit
     served_total: Ints  # (B,)
+    has_room: Bools  # (B, U) at the current quote
+    passes: Bools  # (B, M) models admissible at the current quote
 
 
 class QuoteBuffers(NamedTuple):

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from carbon_gym.simulator.allocate import empty_ledger, empty_state, quotes_of
 from carbon_gym.simulator.arrays import Ints, Static, Turns
-from carbon_gym.simulator.simulator import Simulator, _empty_ledger, _empty_state, _quotes
+from carbon_gym.simulator.simulator import Simulator
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,9 +79,9 @@ def alone(simulator: Simulator, seen: Foresight, slots: Ints) -> Simulator:
     part.quality_predicted = part._turns.quality_predicted
     part.quality_realised = part._turns.quality_realised
     part.bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    part._state = _empty_state(part.fleet, part.bounds, len(slots))
-    part.ledger = _empty_ledger(len(rows))
-    part._quotes = _quotes(part._static, part.fleet, len(slots))
+    part._state = empty_state(part.fleet, part.bounds, len(slots))
+    part.ledger = empty_ledger(len(rows))
+    part._quotes = quotes_of(part._static, part.fleet, len(slots))
     part._quoted = False
     part._steps_left = part._longest_lane()
     return part

@@ -42,7 +42,7 @@ def kernel(function: Function) -> Function:
     functions that it inlines; its stamp is therefore extended by a hash of all of them.
     """
     compiled = _compiled(cache=True)(function)
-    file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    file: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if hasattr(file, "_source_stamp"):  # no such thing with NUMBA_DISABLE_JIT=1
         file._source_stamp = (file._source_stamp, _sources_digest())
     return compiled

@@ -1,0 +1,64 @@
+"""Which capacity units have room (SPEC §3, §10)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carbon_gym.simulator.arrays import NOWHERE, QuoteBuffers, State, Static, Turns
+from carbon_gym.simulator.jit import inlined
+
+_CEIL_SLACK = 1e-9  # SPEC §10: every ceil is taken of its argument less this
+
+
+@inlined
+def leave_behind(
+    s: Static, turns: Turns, state: State, ledger: NDArray[np.void], b: int, now_s: float
+) -> None:
+    """Advance the trailing window of lane `b`: sessions gone idle, turns gone old."""
+    w = state.window[b]
+    row = state.row[b]
+    horizon_s = s.slot_s if s.by_turns else s.residency_s
+    while w < row and now_s - turns.turn[w]["arrival_s"] > horizon_s:
+        if s.by_turns:
+            state.served[b, s.unit[ledger[w]["deployment"]]] -= 1
+            state.served_total[b] -= 1
+        else:
+            slot = turns.turn[w]["slot"]
+            if state.sessions[slot]["last_row"] == w:
+                state.active[b, state.sessions[slot]["active_unit"]] -= 1
+                state.active_total[b] -= 1
+                state.sessions[slot]["active_unit"] = NOWHERE
+        w += 1
+    state.window[b] = w
+
+
+@inlined
+def room(s: Static, state: State, q: QuoteBuffers, b: int, slot: int) -> None:
+    """Which capacity units have room for the current turn of lane `b` (SPEC §3)."""
+    load, available, places = q.unit_load[b], q.unit_available[b], q.unit_places[b]
+    served, active = state.served[b], state.active[b]
+    units = s.unit_share.shape[0]
+    here = NOWHERE
+    if s.by_turns:
+        total = state.served_total[b] + 1
+        for u in range(units):
+            load[u] = served[u]
+    else:
+        here = state.sessions[slot]["active_unit"]
+        total = state.active_total[b] + (1 if here == NOWHERE else 0)
+        for u in range(units):
+            load[u] = active[u]
+    if s.capacity_limit < 0.0:
+        for u in range(units):
+            available[u] = True
+            places[u] = NOWHERE
+    else:
+        for u in range(units):
+            places[u] = math.ceil(s.unit_share[u] * s.capacity_limit * total - _CEIL_SLACK)
+            available[u] = load[u] < places[u]
+    if here != NOWHERE:  # a session may always stay; the load is that of the others
+        available[here] = True
+        load[here] -= 1

@@ -1,0 +1,58 @@
+"""The formulas of a turn on a deployment (SPEC §1, §2, §4), written once.
+
+Inlined into every kernel that prices: quotes, the account, and the clairvoyant's search. How they
+are compiled, and what that forbids: `carbon_gym.simulator.jit`.
+"""
+
+from __future__ import annotations
+
+from carbon_gym.simulator.arrays import Bools, Floats, Static
+from carbon_gym.simulator.jit import inlined
+
+
+@inlined
+def fresh_tokens(history: float, cached: float, prompt: float) -> float:
+    """Tokens to prefill, H − C + q."""
+    return history - cached + prompt
+
+
+@inlined
+def energy_of(s: Static, d: int, cached: float, fresh: float, output: float) -> float:
+    """e_in·(ρ_c·C + (H − C) + q + ρ_o·o), kWh (SPEC §2)."""
+    energy_kwh: float = s.energy_kwh_per_token[d] * (
+        s.cached_input_ratio * cached + fresh + s.output_ratio * output
+    )
+    return energy_kwh
+
+
+@inlined
+def ttft_of(s: Static, d: int, fresh: float) -> float:
+    """(H − C + q) / prefill rate, plus the region's round trip, s (SPEC §2)."""
+    ttft_s: float = fresh * s.prefill_s_per_token[d] + s.round_trip_s[d]
+    return ttft_s
+
+
+@inlined
+def intensity_with_pue(s: Static, published: Floats, r: int) -> float:
+    """PUE_r · CI_r, gCO2eq/kWh (SPEC §2)."""
+    intensity: float = s.pue[r] * published[r]
+    return intensity
+
+
+@inlined
+def usable_tokens(s: Static, held: float, idle_s: float, history: float) -> float:
+    """C = min(held, H) while the cache is alive, else 0 (SPEC §3, §10)."""
+    tokens = min(float(held), float(history))
+    return tokens if idle_s <= s.cache_ttl_s else 0.0
+
+
+@inlined
+def filter_models(s: Static, quality: Floats, needed: float, admissible: Bools) -> None:
+    """Admissible models: q̂_m ≥ β_Q · max over the models whose context fits (SPEC §1, §4)."""
+    # If none fits, those with the largest context count as fitting.
+    fits_from = min(s.largest_context_tokens, needed)
+    best = 0.0
+    for m in range(s.context_tokens.shape[0]):
+        best = max(best, quality[m] if s.context_tokens[m] >= fits_from else 0.0)
+    for m in range(s.context_tokens.shape[0]):
+        admissible[m] = (s.context_tokens[m] >= fits_from) & (quality[m] >= s.beta_q * best)
