@@ -21,7 +21,7 @@ ARRIVAL = H.strip() + ",arrival\n"
 G = "datetime_utc,US-CAL-CISO,GB\n"
 ROW = "2023-05-08T00:00Z,100,200\n"
 EXCHANGE = '[{"role": "user", "content": "x"%s}, {"role": "assistant", "content": "y"}]'
-ZIPPED = gzip.compress((H + "a,0,1,1\n" * 999).encode())
+ZIPPED = gzip.compress((H + "a,0,1,1\n" * 999).encode(), mtime=0)
 
 CONVERSATIONS: dict[str, tuple[str, str | bytes, tuple[str, ...]]] = {
     # fault: name of the file, its content, what the sentence says besides that name
@@ -65,7 +65,11 @@ CONVERSATIONS: dict[str, tuple[str, str | bytes, tuple[str, ...]]] = {
 GRIDS: dict[str, tuple[str, str | bytes, tuple[str, ...]]] = {
     "empty": ("g.csv", "", ("empty",)),
     "header only": ("g.csv", G, ("no rows",)),
-    "truncated gzip": ("g.csv.gz", gzip.compress((G + ROW * 99).encode())[:40], ("too early",)),
+    "truncated gzip": (
+        "g.csv.gz",
+        gzip.compress((G + ROW * 99).encode(), mtime=0)[:40],
+        ("too early",),
+    ),
     "no time": ("g.csv", "US-CAL-CISO,GB\n1,2\n", ("row 1", "datetime_utc")),
     "no zone": ("g.csv", "datetime_utc,GB\n2023-05-08T00:00Z,1\n", ("US-CAL-CISO", "use one of")),
     "semicolons": ("g.csv", G.replace(",", ";"), ("row 1", "semicolons", "commas")),

@@ -6,7 +6,7 @@ import sys
 
 from rich.console import Console
 
-PIPED_WIDTH = 110
+PIPED_WIDTH = 120
 """Characters per line where the output is not a terminal."""
 
 
