@@ -31,10 +31,10 @@ from carbon_gym.simulator.run import run_policy
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "semantics.json"
-FIT_FLEETS = 4
+FIT_FLEETS = 3
 TEST_FLEETS = 8
 SEARCH_FLEETS = 2
-SEARCH_DRAWS = 160
+SEARCH_DRAWS = 120
 SEARCH_SEED = 2026
 POLICY_KEYS = ("faircarbon", "ccar-no-gate", "ccar", "ccar-ev")
 

@@ -35,7 +35,7 @@ faircarbon, ungated and gated, s; *blocks*: switches that `ccar`'s gate blocks p
 
 def write_page(results: Mapping[str, Any], path: Path) -> None:
     """Write the page: a table for each axis, what reproduces what, and the defaults."""
-    parts = [INTRODUCTION.format(fit=4, test=8)]
+    parts = [INTRODUCTION.format(fit=3, test=8)]
     axes: dict[str, list[tuple[str, str, Mapping[str, Any]]]] = {}
     for key, entry in results["axes"].items():
         axis, value, leave = key.split(" | ")

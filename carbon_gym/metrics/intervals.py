@@ -33,6 +33,7 @@ class Interval(TypedDict):
     method: Literal["paired-t-over-fleets", "bootstrap-over-sessions"]
 
 
+@lru_cache(maxsize=64)
 def t_quantile(probability: float, degrees: int) -> float:
     """Quantile of Student's t distribution, by bisection on the integrated density.
 

@@ -17,6 +17,7 @@ from carbon_gym import __version__
 from carbon_gym.errors import InputError
 from carbon_gym.evaluation import Evaluation
 from carbon_gym.files import make_writable_folder, remove_if_empty, replacing
+from carbon_gym.metrics.versus import versus
 from carbon_gym.report.pictures import draw_pictures
 from carbon_gym.report.tables import to_csv, to_markdown
 
@@ -52,6 +53,7 @@ class Results:
             "versions": versions(),
             "inputs": {},
             "rows": [],
+            "versus": {},
         }
 
     def __enter__(self) -> Self:
@@ -132,11 +134,12 @@ class Results:
         mine = [row for row in self.rows if row["scenario"] == scenario]
         mine.sort(key=lambda row: place[row["policy"]])  # stable: fleets keep their order
         self._content["rows"] = [*others, *mine]
+        self._content["versus"][scenario] = versus(mine)
         resolved = self.folder / f"{slug(scenario)}.scenario.yaml"
         texts = {
             self.path: json.dumps(self._content, indent=1, allow_nan=False) + "\n",
             self.folder / "results.csv": to_csv(self.rows),
-            self.folder / "table.md": to_markdown(self.rows),
+            self.folder / "table.md": to_markdown(self.rows, self._content["versus"]),
             resolved: yaml.safe_dump(self._content["scenario"][scenario], sort_keys=False),
         }
         for path, text in texts.items():

@@ -33,12 +33,41 @@ def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def to_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The pooled rows, a table for each scenario."""
+def to_markdown(
+    rows: Sequence[Mapping[str, Any]], versus: Mapping[str, Mapping[str, Mapping[str, Any]]]
+) -> str:
+    """The pooled rows, a table for each scenario, and what CCAR's variants save over the others.
+
+    Args:
+        rows: Of all scenarios.
+        versus: `carbon_gym.metrics.versus.versus` of each scenario.
+    """
     scenarios = list(dict.fromkeys(row["scenario"] for row in rows))
     parts = []
     for scenario in scenarios:
         pooled = [row for row in rows if row["scenario"] == scenario and row["fleet"] == "all"]
         lines = [f"## {scenario}", "", *markdown_header(), *(markdown_row(row) for row in pooled)]
         parts.append("\n".join(lines))
+        against = versus.get(scenario, {})
+        ours = [name for name in against if name.startswith("ccar")]
+        if ours:
+            head = [
+                f"CO2 saved over each policy, % (paired 95 % t intervals; {scenario})",
+                "",
+                f"| against | {' | '.join(ours)} |",
+                f"|---|{'---:|' * len(ours)}",
+            ]
+            body = [
+                f"| {other} | {' | '.join(_saving(against[name].get(other)) for name in ours)} |"
+                for other in against
+            ]
+            parts.append("\n".join([*head, *body]))
     return "\n\n".join(parts) + "\n"
+
+
+def _saving(interval: Mapping[str, Any] | None) -> str:
+    if interval is None:
+        return ""
+    return (
+        f"{100 * interval['mean']:.2f} [{100 * interval['low']:.2f}, {100 * interval['high']:.2f}]"
+    )
