@@ -11,6 +11,7 @@ from baselines.cache_aware import CacheAware
 from baselines.carbon_greedy import CarbonGreedy
 from baselines.ccar import CCAR
 from baselines.cedar import Cedar
+from baselines.clairvoyant import Clairvoyant
 from baselines.faircarbon import FairCarbon
 from baselines.gar_eps import GarEps
 from baselines.gar_pd import GarPd
@@ -40,6 +41,7 @@ POLICIES: dict[str, Callable[..., Any]] = {
     "ccar-ev": partial(CCAR, name="ccar-ev"),
     "ccar-no-gate": partial(CCAR, name="ccar-no-gate"),
     "ccar-no-pricing": partial(CCAR, pricing=False, name="ccar-no-pricing"),
+    "clairvoyant": Clairvoyant,
     "lower-bound": LowerBound,
 }
 """Names in tables and what builds the policy."""
@@ -50,6 +52,7 @@ __all__ = [
     "CacheAware",
     "CarbonGreedy",
     "Cedar",
+    "Clairvoyant",
     "FairCarbon",
     "GarEps",
     "GarPd",

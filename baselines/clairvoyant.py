@@ -17,10 +17,10 @@ from carbon_gym.simulator.foresight import Foresight, alone, foresight
 from carbon_gym.simulator.quotes import Quotes
 from carbon_gym.simulator.simulator import Simulator
 
-WIDTH = 16
-"""Partial plans kept a turn. Converged (DERIVED): doubling it from 8 gains less than 0.1 % of the
-total on sharegpt, sharegpt-evict, sharechat and sharechat-evict, 8 validation fleets each
-(`carbon-gym clairvoyant`)."""
+WIDTH = 32
+"""Partial plans kept a turn. Converged (DERIVED, `carbon-gym clairvoyant`, 8 validation fleets): on
+each of sharegpt, sharechat, their -evict and -long forms and congested, a doubling to this width or
+one below gained less than 0.1 % of the total."""
 OUTSIDE_THE_RULES = ("session-hash", "carbon-greedy", "largest-model", "smallest-model")
 """Policies that SPEC §6 frees from the quality filter or the TTFT bound: no seeds."""
 _ROUNDING = 1e-12

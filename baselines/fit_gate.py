@@ -87,6 +87,8 @@ def fit_gate(
     training: Evaluation,
     validation: Evaluation,
     *,
+    thresholds: Sequence[float] = THRESHOLDS,
+    weights: Sequence[float] = WEIGHTS,
     jobs: int = 1,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
@@ -95,6 +97,8 @@ def fit_gate(
     Args:
         training: Fleets of the training split.
         validation: Fleets of the validation split.
+        thresholds: Tried for the rule "probability"; `NEVER_THRESHOLD` must be among them.
+        weights: λ tried for the rule "expected_value"; 0 must be among them.
         jobs: Processes for the tuning runs.
         on_progress: Told what is being done.
 
@@ -134,16 +138,16 @@ def fit_gate(
         "validation": {**_provenance(validation), **_counts(held_out), "auc": auc(held_out)},
         "calibration": calibration(held_out, gate),
     }
-    candidates = [Gate("probability", intercept, coefficients, t, 0.0) for t in THRESHOLDS]
+    candidates = [Gate("probability", intercept, coefficients, t, 0.0) for t in thresholds]
     candidates += [
-        Gate("expected_value", intercept, coefficients, NEVER_THRESHOLD, w) for w in WEIGHTS
+        Gate("expected_value", intercept, coefficients, NEVER_THRESHOLD, w) for w in weights
     ]
     totals = _totals(validation, candidates, jobs, on_progress)
-    by_threshold = dict(zip(THRESHOLDS, totals[: len(THRESHOLDS)], strict=True))
-    by_weight = dict(zip(WEIGHTS, totals[len(THRESHOLDS) :], strict=True))
+    by_threshold = dict(zip(thresholds, totals[: len(thresholds)], strict=True))
+    by_weight = dict(zip(weights, totals[len(thresholds) :], strict=True))
     # A tie goes to the gate that stays less, so that one that never pays is off.
-    content["threshold"] = min(THRESHOLDS, key=lambda t: (by_threshold[t], -t))
-    content["weight"] = min(WEIGHTS, key=lambda w: (by_weight[w], w))
+    content["threshold"] = min(thresholds, key=lambda t: (by_threshold[t], -t))
+    content["weight"] = min(weights, key=lambda w: (by_weight[w], w))
     content["tuning"] = {
         "co2_g_by_threshold": {f"{t:g}": round(g, 4) for t, g in by_threshold.items()},
         "co2_g_by_weight": {f"{w:g}": round(g, 4) for w, g in by_weight.items()},

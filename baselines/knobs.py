@@ -68,13 +68,13 @@ TUNABLE: dict[str, Tunable] = {
         (
             Range("lambda_start", 0.03, 30.0, log=True),
             Range("lambda_step", 1e-6, 1e-2, log=True),
-            Range("mu_start", 0.01, 100.0, log=True),
+            Range("mu_start", 0.01, 1e4, log=True),
             Range("mu_step", 1e-4, 1.0, log=True),
         ),
     ),
     "cedar": Tunable(
         Cedar,
-        (Range("alpha", 0.01, 100.0, log=True), Range("eta", 0.01, 10.0, log=True)),
+        (Range("alpha", 0.01, 1e3, log=True), Range("eta", 0.01, 1e3, log=True)),
     ),
 }
 """The policies that are tuned, by name."""

@@ -20,7 +20,7 @@ import numpy as np
 from rich.progress import track
 
 from baselines.ccar import CCAR
-from baselines.fit_gate import fit_gate
+from baselines.fit_gate import NEVER_THRESHOLD, fit_gate
 from baselines.gate import FEATURES, Gate
 from carbon_gym import load_scenario, make_policy
 from carbon_gym.evaluation import Evaluation, evaluation_fleets
@@ -33,6 +33,8 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "semantics.json"
 FIT_FLEETS = 3
 TEST_FLEETS = 8
+THRESHOLDS = (0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, NEVER_THRESHOLD)
+WEIGHTS = (0.0, 0.5, 1.0, 1.5, 2.0, 4.0)
 SEARCH_FLEETS = 2
 SEARCH_DRAWS = 120
 SEARCH_SEED = 2026
@@ -58,8 +60,16 @@ AXES: dict[str, dict[str, Change]] = {
         "none": _capacity("sessions", "pool", None),
         **{
             f"{rule}, {scope}, {limit}": _capacity(rule, scope, limit)
-            for rule, scope, limit in product(
-                ("sessions", "turns"), ("pool", "region"), (0.25, 0.5, 0.75)
+            for rule, scope, limit in (
+                ("sessions", "pool", 0.25),
+                ("sessions", "pool", 0.5),
+                ("sessions", "pool", 0.75),
+                ("sessions", "region", 0.25),
+                ("sessions", "region", 0.5),
+                ("turns", "pool", 0.25),
+                ("turns", "pool", 0.5),
+                ("turns", "region", 0.25),
+                ("turns", "region", 0.5),
             )
         },
     },
@@ -67,7 +77,7 @@ AXES: dict[str, dict[str, Change]] = {
         str(minutes): {"cache": {"ttl_s": 60.0 * minutes}} for minutes in (2, 5, 10, 30, 60)
     },
     "spread of difficulty within a session (turn_sd)": {
-        str(sd): {"quality": {"turn_sd": sd}} for sd in (0.0, 0.2, 0.4, 0.8)
+        str(sd): {"quality": {"turn_sd": sd}} for sd in (0.0, 0.4, 0.8)
     },
     "predictor error (predictor_sd)": {
         str(sd): {"quality": {"predictor_sd": sd}} for sd in (0.0, 0.03, 0.1)
@@ -117,6 +127,8 @@ def study(scenario: Scenario) -> dict[str, Any]:
     gate = fit_gate(
         evaluation_fleets(scenario, split="train", fleets=FIT_FLEETS),
         evaluation_fleets(scenario, split="validation", fleets=FIT_FLEETS),
+        thresholds=THRESHOLDS,
+        weights=WEIGHTS,
     )
     numbers = np.array([gate["coefficients"][name] for name in FEATURES])
     fitted = (gate["intercept"], numbers, gate["threshold"], gate["weight"])

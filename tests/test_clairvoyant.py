@@ -201,7 +201,8 @@ def cached_world(world: World, seed: int) -> None:
             continue
         arrival_s[i] = arrival_s[i - 1] + float(rng.integers(1, 250))
         whole = int(history[i - 1] + prompt[i - 1] + output[i - 1])
-        history[i] = whole // 2 if trims and rng.random() < 0.4 else whole
+        edits = (whole // 2, int(history[:i].max()) + 200) if trims else (whole,)
+        history[i] = pick(rng, whole, *edits)
     session, turn = np.divmod(np.arange(turns), LONGEST)
     order = np.lexsort((turn, session, arrival_s))
     trace = replace(
@@ -221,6 +222,89 @@ def cached_world(world: World, seed: int) -> None:
     )
     world.traces[:] = [trace]
     tell_quality(rng, world, trace)
+
+
+def priced_world(
+    prices: Sequence[Sequence[float]],
+    said: Sequence[Sequence[float]],
+    history: Sequence[int],
+    ttft_s: float,
+    sizes: Sequence[float] = (1.0, 1.0),
+) -> World:
+    """One session, a turn every 300 s; prices in gCO2eq/kWh by turn and region.
+
+    What the predictor said is by turn and model, in the order of names; sizes in 1e9 parameters.
+    """
+    turns, regions, models = len(prices), len(prices[0]), len(said[0])
+    world = random_world(
+        0,
+        shape=(models, 1, regions),
+        turns=20,
+        energy={"cached_input_ratio": 0.03, "output_ratio": 1.0},
+        cache={"on_leave": "retain", "ttl_s": 600.0, "memory_pressure": False},
+        bounds={"beta_q": 1.0, "ttft_s": ttft_s},
+    )
+    fleet = world.scenario.fleet
+    by_name = [
+        model.model_copy(update={"params_billion": size, "context_tokens": 10**6})
+        for model, size in zip(sorted(fleet.models, key=lambda m: m.name), sizes, strict=True)
+    ]
+    places = [
+        region.model_copy(update={"pue": 1.0, "round_trip_s": 1e-6 * number})
+        for number, region in enumerate(fleet.regions)
+    ]
+    world = world.with_scenario(fleet={"models": tuple(by_name), "regions": tuple(places)})
+    for number, region in enumerate(places):
+        column = world.grid.values[:, world.grid.zones.index(region.zone)]
+        column[:turns] = [row[number] for row in prices]
+    tokens = np.full(turns, 1, dtype=np.int64)
+    trace = replace(
+        world.trace,
+        origin_unix_s=world.grid.start_unix_s,
+        session=np.zeros(turns, dtype=np.int64),
+        turn=np.arange(turns),
+        arrival_s=300.0 * np.arange(turns),
+        prompt_tokens=tokens,
+        history_tokens=np.array(history),
+        output_tokens=np.append(np.diff(history) - 1, 1),
+        predicted_output_tokens=np.ones(turns),
+        category=np.zeros(turns, dtype=np.int8),
+        difficulty=np.zeros(turns),
+        session_id=("one",),
+        session_key=np.zeros(1, dtype=np.uint64),
+        session_turns=np.array([turns]),
+    )
+    world.traces[:] = [trace]
+    world.predictor.tell(trace, [model.name for model in by_name], np.array(said))
+    return world
+
+
+def test_two_caches_may_be_worth_more_than_a_lead_that_beats_either() -> None:
+    """The small model is cheapest, but turns 2 and 3 each need one of the others."""
+    prices = [[10], [8], [10], [10]]
+    said = [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0], [0.5, 1.0, 0.5], [0.5, 0.5, 1.0]]
+    history = [5000, 5002, 5004, 5006]
+    world = priced_world(prices, said, history, ttft_s=60.0, sizes=(0.5, 1.0, 1.0))
+    policy = Clairvoyant(WIDE, seeds=())
+    run = run_world(world, policy)
+    assert run.ledger["deployment"].tolist() == [1, 2, 1, 2]
+    assert policy.planned_co2_g[0] == pytest.approx(EveryPlan(world).least_co2_g(range(4)))
+
+
+def test_a_cache_may_forbid_the_best_effort_that_pays() -> None:
+    """Turn 0 costs the same on both models in region 1; only one is admissible afterwards.
+
+    Its cache there keeps the TTFT bound, and so binds the session to a region gone dirty. Without
+    it the session is late once and goes on in region 0.
+    """
+    prices = [[90, 10], [1, 3000], [1, 3000]]
+    said = [[1.0, 1.0], [1.0, 0.5], [1.0, 0.5]]
+    world = priced_world(prices, said, [0, 40_000, 40_002], ttft_s=0.05)
+    policy = Clairvoyant(WIDE, seeds=())
+    run = run_world(world, policy)
+    assert run.ledger["deployment"].tolist() == [3, 0, 0]
+    assert run.ledger["ttft_violation"].tolist() == [False, True, False]
+    assert policy.planned_co2_g[0] == pytest.approx(EveryPlan(world).least_co2_g(range(3)))
 
 
 # ---------------------------------------------------------------------------- the account
