@@ -95,7 +95,7 @@ def _search_part(search: Mapping[str, Any]) -> str:
         f"{len(search)} combinations drawn from the full product, two test fleets each, ungated. "
         f"Saving over faircarbon: {100 * savings[0]:.1f} % to {100 * savings[-1]:.1f} %, median "
         f"{100 * savings[len(savings) // 2]:.1f} % (the paper's sensitivity settings: 9.4 to "
-        f"18.8 %). {len(near)} come within one point of the published 16.1 %, "
+        f"18.8 %). {len(near)} come{'s' if len(near) == 1 else ''} within one point of the published 16.1 %, "
         f"{len(both)} of them also within two points of the published 23.1 % for sessions of more "
         "than 30 turns:",
         "",
@@ -110,7 +110,7 @@ def _search_part(search: Mapping[str, Any]) -> str:
 def _published_part(axes: Mapping[str, Any]) -> str:
     def best(title: str, published: float, value: Any) -> str:
         key, entry = min(axes.items(), key=lambda item: abs(value(item[1]) - published))
-        return f"| {title} | {published:g} | {value(entry):.3g} | {key} |"
+        return f"| {title} | {published:g} | {value(entry):.3g} | {key.replace(' | ', '; ')} |"
 
     def p95_rise(entry: Mapping[str, Any]) -> float:
         figures = entry["figures"]
