@@ -95,9 +95,8 @@ def _search_part(search: Mapping[str, Any]) -> str:
         f"{len(search)} combinations drawn from the full product, two test fleets each, ungated. "
         f"Saving over faircarbon: {100 * savings[0]:.1f} % to {100 * savings[-1]:.1f} %, median "
         f"{100 * savings[len(savings) // 2]:.1f} % (the paper's sensitivity settings: 9.4 to "
-        f"18.8 %). {len(near)} come{'s' if len(near) == 1 else ''} within one point of the published 16.1 %, "
-        f"{len(both)} of them also within two points of the published 23.1 % for sessions of more "
-        "than 30 turns:",
+        f"18.8 %). Within one point of the published 16.1 %: {len(near)}; of these also within two "
+        f"points of the published 23.1 % for sessions of more than 30 turns: {len(both)}.",
         "",
         "| on_leave; capacity; TTL min; turn_sd; predictor_sd; β_Q | saving % | > 30 turns % |",
         "|---|---:|---:|",
