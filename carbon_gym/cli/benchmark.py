@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from carbon_gym.benchmark import compare, evaluation_key, policy_key, turns_to_serve
 from carbon_gym.cli.choices import (
@@ -22,7 +21,7 @@ from carbon_gym.cli.choices import (
     names_in,
     one_of,
 )
-from carbon_gym.cli.console import output_console
+from carbon_gym.cli.console import output_console, turns_bar
 from carbon_gym.doors import make_policy, our_package, policy_names
 from carbon_gym.errors import InputError
 from carbon_gym.evaluation import Evaluation, evaluation_fleets
@@ -176,23 +175,12 @@ def _compare_and_keep(
     results.begin(evaluation, key)
     for name, rows in done.items():
         results.add(scenario, name, keys[name], rows)
-    console = Console(stderr=True)
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    with progress:
-        task = progress.add_task(scenario, total=turns_to_serve(evaluation, names, done))
+    with turns_bar(scenario, turns_to_serve(evaluation, names, done)) as on_turns:
         rows = compare(
             evaluation,
             names,
             jobs=jobs,
-            on_turns=lambda turns: progress.advance(task, turns),
+            on_turns=on_turns,
             done=done,
             on_rows=lambda name, made: results.add(scenario, name, keys[name], made),
         )
