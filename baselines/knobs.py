@@ -51,8 +51,8 @@ class Tunable:
 
     Attributes:
         build: Its class.
-        knobs: What is searched; their bounds are ASSUMED, wide enough that no best lies on one
-            that could be passed.
+        knobs: What is searched; their bounds are ASSUMED, so wide that a best on one of them is
+            as good as 0 (α, λ's step; a step of 0 would not be "online") or as never (ε, μ).
     """
 
     build: Callable[..., Policy]

@@ -6,6 +6,7 @@ Each file of ``configs/tuned`` is written by ``carbon-gym tune-baselines``.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from baselines.gate import Rule, load_gate
 from carbon_gym.errors import InputError
 from carbon_gym.resources import packaged
+from carbon_gym.scenario.load import load_scenario
 from carbon_gym.scenario.scenario import Scenario
 
 SCHEMA = 1
@@ -41,12 +43,11 @@ def tuned_options(policy: str, scenario: Scenario | None) -> dict[str, Any]:
     Raises:
         InputError: The file of knobs is missing or damaged.
     """
-    origin = DEFAULT_ORIGIN if scenario is None else scenario.origin
     if policy in GATED:
-        return {"gate": load_gate(gate_path(origin), GATED[policy])}
+        return {"gate": load_gate(gate_of(scenario), GATED[policy])}
     if policy not in MEASURED:
         return {}
-    path = tuned_path(origin)
+    path = knobs_of(scenario)
     content = read_tuned(path)
     try:
         knobs = dict(content["policies"][policy]["knobs"])
@@ -56,6 +57,20 @@ def tuned_options(policy: str, scenario: Scenario | None) -> dict[str, Any]:
     return {**knobs, **measured}
 
 
+def gate_of(scenario: Scenario | None) -> Path:
+    """File of the gate of a scenario: its own, or that of its origin."""
+    if scenario is not None and scenario.gate is not None:
+        return Path(scenario.gate)
+    return gate_path(DEFAULT_ORIGIN if scenario is None else scenario.origin)
+
+
+def knobs_of(scenario: Scenario | None) -> Path:
+    """File of the knobs of a scenario: its own, or that of its origin."""
+    if scenario is not None and scenario.knobs is not None:
+        return Path(scenario.knobs)
+    return tuned_path(DEFAULT_ORIGIN if scenario is None else scenario.origin)
+
+
 def gate_path(origin: str) -> Path:
     """File of the gate of a packaged scenario; it may not exist."""
     return packaged(f"gates/{origin}.json")
@@ -63,21 +78,34 @@ def gate_path(origin: str) -> Path:
 
 def files_of(policy: str, scenario: Scenario | None) -> list[Path]:
     """The fitted and tuned files that a policy's choices depend on; may be empty."""
-    origin = DEFAULT_ORIGIN if scenario is None else scenario.origin
     if policy in GATED:
-        return [gate_path(origin)]
-    return [tuned_path(origin)] if policy in MEASURED else []
+        return [gate_of(scenario)]
+    return [knobs_of(scenario)] if policy in MEASURED else []
 
 
-def gate_note(scenario: Scenario) -> str | None:
-    """A sentence for the report where the gate was fitted on other rules; None where not."""
-    path = gate_path(scenario.origin)
-    if not path.is_file() or load_gate(path).fitted_for == scenario.digest():
+def gate_note(scenario: Scenario, policies: Iterable[str] = tuple(GATED)) -> str | None:
+    """A sentence for the report where the gate was fitted on other rules; None where not.
+
+    Args:
+        scenario: Compared with what its gate was fitted on; how many sessions a day brings is no
+            rule.
+        policies: Those that are run; None is said where none of them has a gate.
+    """
+    gated, path = [name for name in GATED if name in policies], gate_of(scenario)
+    if not gated or not path.is_file() or load_gate(path).fitted_for in _digests(scenario):
         return None
     return (
-        f"gate of {', '.join(GATED)}: fitted on the packaged scenario {scenario.origin}, from "
-        f"which {scenario.name} differs; `carbon-gym fit-gate` makes one for it"
+        f"gate of {', '.join(gated)}: {path.name} was fitted on other rules than those of "
+        f"{scenario.name}; `carbon-gym fit-gate` makes one, the scenario's key `gate` names it"
     )
+
+
+def _digests(scenario: Scenario) -> set[str]:
+    """Digests of the scenario with its own sessions per fleet and with its origin's."""
+    packaged_size = load_scenario(scenario.origin).workload.sessions_per_fleet
+    workload = scenario.workload.model_copy(update={"sessions_per_fleet": packaged_size})
+    resized = scenario.model_copy(update={"workload": workload})
+    return {scenario.digest(), resized.digest()}
 
 
 def scale_co2_g(scenario: Scenario | None) -> float:
@@ -86,23 +114,24 @@ def scale_co2_g(scenario: Scenario | None) -> float:
     Raises:
         InputError: The file of knobs is missing or damaged.
     """
-    path = tuned_path(DEFAULT_ORIGIN if scenario is None else scenario.origin)
+    path = knobs_of(scenario)
     try:
         return float(read_tuned(path)["faircarbon"]["scale_co2_g"])
     except (KeyError, TypeError, ValueError):
         raise InputError(f"{path}: holds no scale_co2_g; {_fix(path)}") from None
 
 
-def tuned_note(scenario: Scenario) -> str | None:
-    """A sentence for the report where the knobs were tuned on other rules; None where not."""
-    path = tuned_path(scenario.origin)
-    if not path.is_file():
+def tuned_note(scenario: Scenario, policies: Iterable[str] = tuple(MEASURED)) -> str | None:
+    """A sentence for the report where the knobs were tuned on other rules; see `gate_note`."""
+    tuned, path = [name for name in MEASURED if name in policies], knobs_of(scenario)
+    if not tuned or not path.is_file():
         return None
-    if read_tuned(path).get("scenario_digest") == scenario.digest():
+    if read_tuned(path).get("scenario_digest") in _digests(scenario):
         return None
     return (
-        f"knobs of {', '.join(MEASURED)}: tuned on the packaged scenario {scenario.origin}, from "
-        f"which {scenario.name} differs"
+        f"knobs of {', '.join(tuned)}: {path.name} was tuned on other rules than those of "
+        f"{scenario.name}; `carbon-gym tune-baselines` makes a file, the scenario's key `knobs` "
+        "names it"
     )
 
 

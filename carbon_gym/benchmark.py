@@ -80,6 +80,10 @@ def turns_to_serve(
 def evaluation_key(evaluation: Evaluation) -> str:
     """Hash of all that the rows depend on but the policy: rules, turns, grid, version."""
     digest = hashlib.sha256(f"{__version__} {evaluation.scenario.digest()}".encode())
+    package = Path(__file__).parent
+    for folder in ("fleet", "metrics", "quality", "simulator"):
+        for path in sorted((package / folder).glob("*.py")):
+            digest.update(path.read_bytes())
     digest.update(evaluation.grid.values.tobytes())
     for trace in evaluation.traces:
         for column in (

@@ -201,7 +201,7 @@ def test_the_shipped_gates(name: str) -> None:
 
 def test_a_gate_on_other_rules_is_said() -> None:
     changed = load_scenario("tiny", cache={"ttl_s": 60})
-    assert "fitted on the packaged scenario tiny" in (gate_note(changed) or "")
+    assert "tiny.json was fitted on other rules" in (gate_note(changed) or "")
 
 
 @pytest.mark.parametrize(
@@ -232,3 +232,21 @@ def test_fit_gate_command(tmp_path: Path) -> None:
     assert (tmp_path / "tiny.png").read_bytes().startswith(b"\x89PNG")
     content = json.loads((tmp_path / "tiny.json").read_text(encoding="utf-8"))
     assert content["command"] == "carbon-gym fit-gate --scenario tiny --fleets 2"
+
+
+def test_a_scenario_names_a_gate_of_its_own(tmp_path: Path) -> None:
+    own = load_scenario("tiny", cache={"ttl_s": 60})
+    content = json.loads(gate_path("tiny").read_text(encoding="utf-8"))
+    content.update(threshold=0.123, scenario_digest=own.digest())
+    path = tmp_path / "own.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    named = load_scenario(own, gate=str(path))
+    assert named.digest() == own.digest()
+    assert gate_note(named) is None
+    assert gate_note(own, ["faircarbon"]) is None  # no gated policy runs
+    made: Any = make_policy("ccar", named)
+    assert made.gate.threshold == 0.123
+
+
+def test_fewer_sessions_are_no_other_rules() -> None:
+    assert gate_note(load_scenario("tiny", workload={"sessions_per_fleet": 7})) is None

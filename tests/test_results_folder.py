@@ -187,3 +187,57 @@ def test_what_is_no_policy_is_said(spec: str, said: str, tmp_path: Path) -> None
 def test_slugs_are_file_names() -> None:
     assert slug("sharegpt on a/b.csv + ü") == "sharegpt-on-a-b-csv"
     assert slug("§") == "scenario"
+
+
+def test_another_command_into_the_same_folder_loses_nothing(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text("extends: tiny\ncache: {ttl_s: 60}\n", encoding="utf-8")
+    folder = tmp_path / "o"
+    for scenario, policies in (("tiny", "faircarbon,largest-model"), (own, "faircarbon")):
+        arguments = ("--scenario", scenario, "--fleets", 1, "--policies", policies)
+        assert benchmark(*arguments, "--out", folder).code == 0
+    assert benchmark(*("--scenario", "tiny", "--fleets", 1, "--out", folder)).code == 0
+    found = {(row["scenario"], row["policy"]) for row in content(folder)["rows"]}
+    assert {("own", "faircarbon"), ("tiny", "largest-model"), ("tiny", "ccar-no-gate")} <= found
+    assert len(content(folder)["rows"]) == 2 * len(found)
+
+
+def test_results_of_another_version_are_left_alone(tmp_path: Path) -> None:
+    arguments = ("--scenario", "tiny", "--fleets", 1, "--policies", "faircarbon", "--out", tmp_path)
+    assert benchmark(*arguments).code == 0
+    path = tmp_path / "results.json"
+    old = json.loads(path.read_text(encoding="utf-8"))
+    old["versions"]["carbon-gym"] = "9.9"
+    path.write_text(json.dumps(old), encoding="utf-8")
+    outcome = benchmark(*arguments)
+    assert outcome.code == 2
+    assert "was made by carbon-gym 9.9" in outcome.err
+    assert content(tmp_path) == old
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        ("np.zeros(99, dtype=int)", "actions have shape"),
+        ("np.full(quotes.lanes, -1)", "deployment -1 does not exist"),
+        ("None", "cannot be served"),
+    ],
+)
+def test_a_policy_that_misbehaves_is_named(
+    choice: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    name = f"odd_{abs(hash(choice))}"
+    (tmp_path / f"{name}.py").write_text(
+        "import numpy as np\n\nclass P:\n    name = 'p'\n"
+        "    def reset(self, fleet, slots): pass\n"
+        f"    def choose(self, quotes): return {choice}\n",
+        encoding="utf-8",
+    )
+    outcome = benchmark(
+        *("--scenario", "tiny", "--fleets", 1, "--policies", f"{name}:P", "--out", "o")
+    )
+    assert outcome.code == 2
+    assert said in outcome.err
+    assert "policy 'p'" in outcome.err

@@ -311,3 +311,24 @@ def test_extends_finds_files_beside_the_one_that_names_them(tmp_path: Path) -> N
 def test_a_mistyped_key_is_named_before_what_it_leaves_missing() -> None:
     with pytest.raises(InputError, match=r"'splits.train.strat' is not known \(nearest: 'start'\)"):
         load_scenario("tiny", splits={"train": {"strat": "2021-01-01", "stop": "2022-01-01"}})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("extends: tiny\nworkload: {path: a.csv, format: tokens}\n", "add `source: file`"),
+        ("extends: tiny\ngrid: {paths: [a.csv]}\n", "add `source: file`"),
+        ("extends: tiny\nname: a\nname: b\n", "line 3: .*key 'name' is given twice"),
+        ("extends: tiny\ncache: {ttl_s: 1, ttl_s: 2}\n", "key 'ttl_s' is given twice"),
+        (
+            "extends: tiny\nsplits: {test: {start: 2023-02-30, stop: 2024-01-01}}\n",
+            "holds a value that cannot be",
+        ),
+        ("name: a\n", "give `extends: sharegpt` or a fleet"),
+    ],
+)
+def test_what_would_be_ignored_or_break_is_refused(text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=said):
+        load_scenario(path)

@@ -134,7 +134,8 @@ def benchmark(
     began = time.perf_counter()
     with Results(folder) as results:
         for chosen in scenarios:
-            evaluation = _with_notes(evaluation_fleets(chosen, **size))  # type: ignore[arg-type]
+            evaluation = evaluation_fleets(chosen, **size)  # type: ignore[arg-type]
+            evaluation = _with_notes(evaluation, names)
             rows = _compare_and_keep(evaluation, names, processes, results)
             _show(console, evaluation, rows)
     console.print(f"{results.path}  ({time.perf_counter() - began:.0f} s)", soft_wrap=True)
@@ -157,10 +158,10 @@ def _check_before_the_work(scenarios: list[Scenario]) -> None:
             check_zones(zones, known, scenario.grid.statistics)
 
 
-def _with_notes(evaluation: Evaluation) -> Evaluation:
-    """The evaluation with what the policies' gates and knobs were made for."""
-    baselines = our_package("baselines")
-    notes = (baselines.gate_note(evaluation.scenario), baselines.tuned_note(evaluation.scenario))
+def _with_notes(evaluation: Evaluation, names: list[str]) -> Evaluation:
+    """The evaluation with what the gates and knobs of its policies were made for."""
+    baselines, scenario = our_package("baselines"), evaluation.scenario
+    notes = (baselines.gate_note(scenario, names), baselines.tuned_note(scenario, names))
     return replace(evaluation, notes=(*evaluation.notes, *(note for note in notes if note)))
 
 
@@ -173,8 +174,6 @@ def _compare_and_keep(
     keys = {name: policy_key(name, evaluation) for name in names}
     done = results.done(scenario, key, keys)
     results.begin(evaluation, key)
-    for name, rows in done.items():
-        results.add(scenario, name, keys[name], rows)
     with turns_bar(scenario, turns_to_serve(evaluation, names, done)) as on_turns:
         rows = compare(
             evaluation,

@@ -7,11 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
+import numba
 import typer
 from rich.table import Table
 
 from carbon_gym.cli.choices import at_least_one
 from carbon_gym.cli.console import output_console
+from carbon_gym.errors import InputError
 from carbon_gym.files import check_writable_file, replacing
 from carbon_gym.speed import measure_speed
 
@@ -25,6 +27,8 @@ def speed(
     """Measure the simulator, with gymnasium's CartPole-v1 in the same run beside it."""
     if json_file is not None:
         check_writable_file(json_file, "--json")
+    if numba.config.DISABLE_JIT:
+        raise InputError("speed: NUMBA_DISABLE_JIT is set, so there is nothing to time; unset it")
     rows = measure_speed(at_least_one("--repeats", repeats) or 1)
     cartpole = rows[0].value
     if json_file is not None:

@@ -35,19 +35,19 @@ class Results:
     As a context manager it takes a folder that it made away again if nothing was written.
 
     Args:
-        folder: Made if missing. Where it holds the `results.json` of an interrupted run, rows of
-            the same fleets and policies are kept.
+        folder: Made if missing. Where it holds a `results.json`, its rows stay: only those of
+            other fleets under the same scenario name, or of a policy that is run again, give way.
 
     Raises:
-        InputError: The folder cannot be made or written, or holds another kind of `results.json`.
+        InputError: The folder cannot be made or written, or holds a `results.json` of another kind
+            or version.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / RESULTS
         self._made = make_writable_folder(folder, "--out")
-        self._before = _read(self.path)
-        self._content: dict[str, Any] = {
+        self._content = _read(self.path) or {
             "schema": SCHEMA,
             "scenario": {},
             "versions": versions(),
@@ -81,23 +81,25 @@ class Results:
             key: `carbon_gym.benchmark.evaluation_key` of its fleets.
             policies: `policy_key` of each policy asked for.
         """
-        before = self._before["inputs"].get(scenario, {})
+        before = self._content["inputs"].get(scenario, {})
         if before.get("key") != key:
             return {}
         found: dict[str, Rows] = {}
         for name, policy in policies.items():
             rows = [
-                row
-                for row in self._before["rows"]
-                if row["scenario"] == scenario and row["policy"] == name
+                row for row in self.rows if row["scenario"] == scenario and row["policy"] == name
             ]
-            if rows and before.get("policies", {}).get(name) == policy:
+            if rows and before["policies"].get(name) == policy:
                 found[name] = rows
         return found
 
     def begin(self, evaluation: Evaluation, key: str) -> None:
         """Say what the next rows are of."""
         name = evaluation.scenario.name
+        before = self._content["inputs"].get(name, {})
+        same = before.get("key") == key
+        if not same:
+            self._content["rows"] = [row for row in self.rows if row["scenario"] != name]
         self._content["scenario"][name] = evaluation.scenario.to_dict()
         self._content["inputs"][name] = {
             "digest": evaluation.scenario.digest(),
@@ -105,12 +107,13 @@ class Results:
             "grid": evaluation.grid.source,
             "days": [day.isoformat() for day in evaluation.days],
             "notes": list(evaluation.notes),
-            "policies": {},
+            "policies": before["policies"] if same else {},
         }
 
     def add(self, scenario: str, policy: str, policy_key: str, rows: Sequence[Any]) -> None:
         """Add a policy's rows and write the file."""
-        content = {**self._content, "rows": [*self._content["rows"], *rows]}
+        kept = [row for row in self.rows if row["scenario"] != scenario or row["policy"] != policy]
+        content = {**self._content, "rows": [*kept, *rows]}
         inputs = {**content["inputs"][scenario]}
         inputs["policies"] = {**inputs["policies"], policy: policy_key}
         content["inputs"] = {**content["inputs"], scenario: inputs}
@@ -132,7 +135,9 @@ class Results:
         place = {policy: number for number, policy in enumerate(order)}
         others = [row for row in self.rows if row["scenario"] != scenario]
         mine = [row for row in self.rows if row["scenario"] == scenario]
-        mine.sort(key=lambda row: place[row["policy"]])  # stable: fleets keep their order
+        mine.sort(
+            key=lambda row: place.get(row["policy"], len(place))
+        )  # stable: fleets keep their order
         self._content["rows"] = [*others, *mine]
         self._content["versus"][scenario] = versus(mine)
         resolved = self.folder / f"{slug(scenario)}.scenario.yaml"
@@ -153,21 +158,27 @@ def slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-") or "scenario"
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """The results of an earlier run; empty where there are none."""
-    nothing: dict[str, Any] = {"inputs": {}, "rows": []}
+def _read(path: Path) -> dict[str, Any] | None:
+    """The results of an earlier run; None where there are none."""
     if not path.exists():
-        return nothing
+        return None
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if content["schema"] == SCHEMA and content["versions"]["carbon-gym"] == __version__:
-            content["inputs"].items()
-            return dict(content)
+        content = dict(json.loads(path.read_text(encoding="utf-8")))
+        found = (content["schema"], content["versions"]["carbon-gym"])
+        inputs = [(entry["key"], entry["policies"]) for entry in content["inputs"].values()]
+        rows = [(row["scenario"], row["policy"], row["fleet"]) for row in content["rows"]]
+        content["scenario"], content["versus"]  # both are written to
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise InputError(
             f"{path}: is there already and is not a results file of carbon-gym; name another --out"
         ) from None
-    return nothing
+    del inputs, rows
+    if found != (SCHEMA, __version__):
+        raise InputError(
+            f"{path}: was made by carbon-gym {found[1]} (schema {found[0]}), this is {__version__} "
+            f"(schema {SCHEMA}); name another --out"
+        )
+    return content
 
 
 def versions() -> dict[str, str]:

@@ -57,6 +57,23 @@ def load_scenario(
         raise InputError(_sentence(error, where)) from None
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML that refuses a key given twice, of which the last would silently win."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A mapping whose keys differ."""
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, str) and key in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"key {key!r} is given twice", problem_mark=key_node.start_mark
+                )
+            if isinstance(key, str):
+                seen.add(key)
+        return dict(super().construct_mapping(node, deep))
+
+
 def scenario_names() -> list[str]:
     """Names of the packaged scenarios."""
     return packaged_names("scenarios", ".yaml")
@@ -81,7 +98,7 @@ def read_yaml_mapping(path: Path, shown_as: str | None = None) -> dict[str, Any]
     """Read a YAML file that holds a mapping; `InputError` names the file and line otherwise."""
     shown = shown_as or str(path)
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
         raise InputError(f"{shown}: there is no such file; check the path") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -93,6 +110,8 @@ def read_yaml_mapping(path: Path, shown_as: str | None = None) -> dict[str, Any]
         line = f", line {mark.line + 1}" if mark is not None else ""
         problem = getattr(error, "problem", None) or "syntax error"
         raise InputError(f"{shown}{line}: is not valid YAML ({problem}); mend that line") from None
+    except ValueError as error:  # a date that does not exist, a number out of range
+        raise InputError(f"{shown}: holds a value that cannot be ({error}); mend it") from None
     if content is None:
         raise InputError(f"{shown}: the file is empty; give at least `extends: sharegpt`")
     if not isinstance(content, dict):
@@ -205,7 +224,8 @@ def _sentence(error: ValidationError, where: str) -> str:
         near = _did_you_mean(str(first["loc"][-1]), known)
         return f"{where}: key {key!r} is not known{near}; known here: {', '.join(known)}{more}"
     if first["type"] == "missing":
-        return f"{where}: key {key!r} is missing; give it a value{more}"
+        fix = "give `extends: sharegpt` or a fleet" if key == "fleet" else "give it a value"
+        return f"{where}: key {key!r} is missing; {fix}{more}"
     message = first["msg"].removeprefix("Value error, ")
     found = first["input"]
     shown = (

@@ -33,6 +33,10 @@ class Scenario(Section):
     origin: str = "sharegpt"
     """The packaged scenario that this one derives from: whose gate and tuned knobs the policies
     use. Set by `load_scenario`."""
+    gate: str | None = None
+    """File of `carbon-gym fit-gate` for `ccar` and `ccar-ev`; None: that of `origin`."""
+    knobs: str | None = None
+    """File of `carbon-gym tune-baselines` for the tuned baselines; None: that of `origin`."""
     fleet: Fleet
     energy: EnergyProfile = EnergyProfile()
     cache: Caches = Caches()
@@ -49,6 +53,8 @@ class Scenario(Section):
         return self.model_dump(mode="json")
 
     def digest(self) -> str:
-        """Hash of everything but name, description and origin: equal digests, equal experiments."""
-        content = self.model_dump(mode="json", exclude={"name", "description", "origin"})
+        """Hash of all that an experiment is: not of name, description, origin, gate and knobs."""
+        content = self.model_dump(
+            mode="json", exclude={"name", "description", "origin", "gate", "knobs"}
+        )
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

@@ -209,6 +209,11 @@ class Workload(Section):
                 "workload.source is 'file' but path or format is missing; give both "
                 "(format: tokens, sharegpt or messages)"
             )
+        if self.source == "generated" and (self.path or self.format or self.tokenizer):
+            raise ValueError(
+                "workload names a path, format or tokenizer, but its source is 'generated'; add "
+                "`source: file`, or leave them out"
+            )
         return self
 
 
@@ -226,6 +231,11 @@ class Grid(Section):
     def _file_has_path(self) -> Self:
         if self.source == "file" and not self.paths:
             raise ValueError("grid.source is 'file' but grid.paths is empty; name at least one CSV")
+        if self.source == "generated" and self.paths:
+            raise ValueError(
+                "grid names paths, but its source is 'generated'; add `source: file`, or leave "
+                "them out"
+            )
         return self
 
 

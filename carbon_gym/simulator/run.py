@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from carbon_gym.errors import InputError
 from carbon_gym.grid.series import GridSeries
 from carbon_gym.policy import Policy
 from carbon_gym.quality.predictor import QualityPredictor
@@ -86,9 +87,19 @@ def run_policy(
     quotes = simulator.quote()
     while not simulator.done:
         started = time.perf_counter()
-        actions = policy.choose(quotes)
+        try:
+            actions = policy.choose(quotes)
+        except Exception as error:
+            error.add_note(f"carbon-gym: in choose() of policy {policy.name!r}, step {steps}")
+            raise
         deciding_s += time.perf_counter() - started
-        quotes = simulator.step(actions)
+        try:
+            quotes = simulator.step(actions)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"policy {policy.name!r}: what choose() gave at step {steps} cannot be served "
+                f"({error}); give one deployment index per lane, int64"
+            ) from None
         if steps == 0:
             first_s, first_turns = deciding_s, simulator.turns_served
         steps += 1
