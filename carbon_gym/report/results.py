@@ -165,14 +165,15 @@ def _read(path: Path) -> dict[str, Any] | None:
     try:
         content = dict(json.loads(path.read_text(encoding="utf-8")))
         found = (content["schema"], content["versions"]["carbon-gym"])
-        inputs = [(entry["key"], entry["policies"]) for entry in content["inputs"].values()]
-        rows = [(row["scenario"], row["policy"], row["fleet"]) for row in content["rows"]]
-        content["scenario"], content["versus"]  # both are written to
+        for entry in content["inputs"].values():
+            dict(entry["policies"])
+        for row in content["rows"]:
+            row["scenario"], row["policy"], row["fleet"]
+        content.update({key: dict(content[key]) for key in ("scenario", "versus")})
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise InputError(
             f"{path}: is there already and is not a results file of carbon-gym; name another --out"
         ) from None
-    del inputs, rows
     if found != (SCHEMA, __version__):
         raise InputError(
             f"{path}: was made by carbon-gym {found[1]} (schema {found[0]}), this is {__version__} "
