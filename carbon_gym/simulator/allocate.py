@@ -40,6 +40,7 @@ def static_of(
 ) -> Static:
     """Fleet and rules of a scenario as the kernels read them."""
     limit = scenario.capacity.limit
+    pressure = scenario.cache.memory_pressure and not unbounded
     return Static(
         model=fleet.model.astype(np.uint32),
         region=fleet.region.astype(np.uint32),
@@ -49,7 +50,7 @@ def static_of(
         prefill_s_per_token=1.0 / fleet.prefill_tokens_per_s,
         round_trip_s=fleet.round_trip_s,
         kv_bytes_per_token=fleet.kv_bytes_per_token,
-        kv_room_bytes=fleet.kv_room_bytes,
+        kv_room_bytes=fleet.kv_room_bytes if pressure else np.full(len(fleet), np.inf),
         pue=fleet.pue,
         context_tokens=fleet.context_tokens.astype(np.float64),
         largest_context_tokens=float(fleet.context_tokens.max()),
@@ -63,7 +64,7 @@ def static_of(
         residency_s=scenario.capacity.residency_s,
         slot_s=scenario.capacity.slot_s,
         by_turns=scenario.capacity.rule == "turns",
-        bounded_memory=scenario.cache.memory_pressure and not unbounded,
+        bounded_memory=pressure and not one_session,
         evict_on_leave=scenario.cache.on_leave == "evict",
         full_cache=full_cache,
         one_session=one_session,
@@ -77,6 +78,7 @@ def rows_by_session(trace: Trace) -> Ints:
 
 def turns_of(
     scenario: Scenario,
+    fleet: Deployments,
     traces: Sequence[Trace],
     orders: Sequence[Ints | None],
     grid: GridSeries,
@@ -117,6 +119,8 @@ def turns_of(
             quality_predicted=np.concatenate(predicted),
             quality_realised=np.concatenate(realised),
             intensity=np.ascontiguousarray(series.values),
+            others=np.zeros((1, len(fleet.unit_share)), dtype=np.int32),
+            evicted_until_s=np.full((1, len(fleet)), -np.inf),
         ),
         lengths,
     )
@@ -138,8 +142,9 @@ def _grid_steps(trace: Trace, series: GridSeries, staleness_s: float) -> tuple[I
     return account, np.maximum(router, 0)
 
 
-def empty_state(fleet: Deployments, bounds: Ints, slots: int) -> State:
+def empty_state(static: Static, fleet: Deployments, bounds: Ints, slots: int) -> State:
     """Empty caches, no load, every lane at its first row."""
+    longest = int(np.diff(bounds).max(initial=1)) if static.one_session and static.by_turns else 1
     lanes, deployments, units = len(bounds) - 1, len(fleet), len(fleet.unit_share)
     return State(
         row=bounds[:-1].copy(),
@@ -147,8 +152,8 @@ def empty_state(fleet: Deployments, bounds: Ints, slots: int) -> State:
         stop=bounds[1:].copy(),
         held_tokens=np.zeros((slots, deployments), dtype=np.int32),
         last_use_s=np.full((slots, deployments), -np.inf),
-        links=np.full((slots, deployments, 2), NOWHERE, dtype=np.int32),
-        pools=np.full((lanes, deployments), np.array((0.0, NOWHERE, NOWHERE), dtype=POOL)),
+        links=np.full((slots if static.bounded_memory else 1, deployments, 2), NOWHERE, np.int32),
+        pools=np.full((lanes, deployments), np.array((0.0, NOWHERE, NOWHERE, -np.inf), dtype=POOL)),
         sessions=np.full(slots, np.array((NOWHERE, NOWHERE, NOWHERE), dtype=SESSION)),
         active=np.zeros((lanes, units), dtype=np.int64),
         active_total=np.zeros(lanes, dtype=np.int64),
@@ -157,6 +162,11 @@ def empty_state(fleet: Deployments, bounds: Ints, slots: int) -> State:
         served_total=np.zeros(lanes, dtype=np.int64),
         has_room=np.zeros((lanes, units), dtype=np.bool_),
         passes=np.zeros((lanes, len(fleet.models)), dtype=np.bool_),
+        path=np.full(
+            (lanes if static.one_session and static.by_turns else 1, longest),
+            NOWHERE,
+            dtype=np.int32,
+        ),
     )
 
 

@@ -9,17 +9,33 @@ K session slots of all lanes.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Int32s = NDArray[np.int32]
-Floats = NDArray[np.float64]
-Indices = NDArray[np.uint32]  # unsigned, so that numba need not look for negative ones
-Keys = NDArray[np.uint64]
-Bools = NDArray[np.bool_]
+
+class Shape(NamedTuple):
+    """What an array of a named tuple is made of, read by `carbon_gym.simulator.packed`."""
+
+    dtype: Any
+    ndim: int
+
+
+Ints = Annotated[NDArray[np.int64], Shape(np.int64, 1)]
+IntTable = Annotated[NDArray[np.int64], Shape(np.int64, 2)]
+Int32s = Annotated[NDArray[np.int32], Shape(np.int32, 1)]
+Int32Table = Annotated[NDArray[np.int32], Shape(np.int32, 2)]
+Int32Cube = Annotated[NDArray[np.int32], Shape(np.int32, 3)]
+Int8Table = Annotated[NDArray[np.int8], Shape(np.int8, 2)]
+Floats = Annotated[NDArray[np.float64], Shape(np.float64, 1)]
+FloatTable = Annotated[NDArray[np.float64], Shape(np.float64, 2)]
+Float32Table = Annotated[NDArray[np.float32], Shape(np.float32, 2)]
+# Indices are unsigned, so that numba need not look for negative ones.
+Indices = Annotated[NDArray[np.uint32], Shape(np.uint32, 1)]
+Keys = Annotated[NDArray[np.uint64], Shape(np.uint64, 1)]
+Bools = Annotated[NDArray[np.bool_], Shape(np.bool_, 1)]
+BoolTable = Annotated[NDArray[np.bool_], Shape(np.bool_, 2)]
 
 NOWHERE = -1
 """No deployment, unit, slot or row."""
@@ -36,7 +52,7 @@ class Static(NamedTuple):
     prefill_s_per_token: Floats  # (D,) 1 / prefill rate
     round_trip_s: Floats  # (D,)
     kv_bytes_per_token: Floats  # (D,)
-    kv_room_bytes: Floats  # (D,) over all replicas
+    kv_room_bytes: Floats  # (D,) over all replicas; inf where memory is no bound
     pue: Floats  # (R,)
     context_tokens: Floats  # (M,)
     largest_context_tokens: float
@@ -85,6 +101,7 @@ POOL = np.dtype(
         ("used_bytes", np.float64),  # of the deployment's KV room
         ("newest", np.int32),  # ends of the list of slots by last use, or NOWHERE
         ("oldest", np.int32),
+        ("evicted_until_s", np.float64),  # latest last use that memory pressure evicted, or -inf
     ],
     align=True,
 )
@@ -111,11 +128,14 @@ OUTCOME = np.dtype(
 class Turns(NamedTuple):
     """Everything that arrives, lane after lane, in the order of events within a lane."""
 
-    turn: NDArray[np.void]  # (N,) of TURN
+    turn: Annotated[NDArray[np.void], Shape(TURN, 1)]  # (N,)
     session_key: Keys  # (K,) the same for a session in every run
-    quality_predicted: Floats  # (N, M)
-    quality_realised: Floats  # (N, M): the account's only
-    intensity: Floats  # (steps, R) gCO2eq/kWh
+    quality_predicted: FloatTable  # (N, M)
+    quality_realised: FloatTable  # (N, M): the account's only
+    intensity: FloatTable  # (steps, R) gCO2eq/kWh
+    # The traffic that a lane of one session meets; (1, ...) where there is none.
+    others: Int32Table  # (N, U) other active sessions, or turns of others in the trailing slot
+    evicted_until_s: FloatTable  # (N, D) caches last used by then have given way to others
 
 
 class State(NamedTuple):
@@ -124,18 +144,19 @@ class State(NamedTuple):
     row: Ints  # (B,) current turn; equals stop when the lane is done
     begin: Ints  # (B,)
     stop: Ints  # (B,)
-    held_tokens: Int32s  # (K, D)
-    last_use_s: Floats  # (K, D); -inf: nothing held
-    links: Int32s  # (K, D, 2) slots used next after and before this one there, or NOWHERE
-    pools: NDArray[np.void]  # (B, D) of POOL
-    sessions: NDArray[np.void]  # (K,) of SESSION
-    active: Ints  # (B, U) active sessions per unit
+    held_tokens: Int32Table  # (K, D)
+    last_use_s: FloatTable  # (K, D); -inf: nothing held
+    links: Int32Cube  # (K, D, 2) slots used next after and before this one there, or NOWHERE
+    pools: Annotated[NDArray[np.void], Shape(POOL, 2)]  # (B, D)
+    sessions: Annotated[NDArray[np.void], Shape(SESSION, 1)]  # (K,)
+    active: IntTable  # (B, U) active sessions per unit
     active_total: Ints  # (B,)
     window: Ints  # (B,) first row not yet left behind by residency or slot
-    served: Ints  # (B, U) turns of the trailing slot per unit
+    served: IntTable  # (B, U) turns of the trailing slot per unit
     served_total: Ints  # (B,)
-    has_room: Bools  # (B, U) at the current quote
-    passes: Bools  # (B, M) models admissible at the current quote
+    has_room: BoolTable  # (B, U) at the current quote
+    passes: BoolTable  # (B, M) models admissible at the current quote
+    path: Int32Table  # (B, longest lane) deployments of a lane's turns; (1, 1) where none is asked
 
 
 class QuoteBuffers(NamedTuple):
@@ -151,27 +172,27 @@ class QuoteBuffers(NamedTuple):
     predicted_output_tokens: Floats  # (B,)
     previous: Ints  # (B,)
     idle_s: Floats  # (B,) since the session's previous turn; inf on its first
-    intensity: Floats  # (B, R) gCO2eq/kWh as the router sees it
-    facility_intensity: Floats  # (B, R) PUE · intensity
-    intensity_hour_ago: Floats  # (B, R) gCO2eq/kWh, as the router saw it then
-    quality: Floats  # (B, M) predicted
-    model_admissible: Bools  # (B, M)
-    unit_available: Bools  # (B, U)
-    unit_load: Ints  # (B, U) other active sessions, or turns of the trailing slot
-    unit_places: Ints  # (B, U) how many of them the unit takes now; NOWHERE without a limit
-    cached_tokens: Int32s  # (B, D) C
-    energy_kwh: Floats  # (B, D)
-    co2_g: Floats  # (B, D)
-    ttft_s: Floats  # (B, D)
-    available: Bools  # (B, D)
-    admissible: Bools  # (B, D)
-    feasible: Bools  # (B, D)
+    intensity: FloatTable  # (B, R) gCO2eq/kWh as the router sees it
+    facility_intensity: FloatTable  # (B, R) PUE · intensity
+    intensity_hour_ago: FloatTable  # (B, R) gCO2eq/kWh, as the router saw it then
+    quality: FloatTable  # (B, M) predicted
+    model_admissible: BoolTable  # (B, M)
+    unit_available: BoolTable  # (B, U)
+    unit_load: IntTable  # (B, U) other active sessions, or turns of the trailing slot
+    unit_places: IntTable  # (B, U) how many of them the unit takes now; NOWHERE without a limit
+    cached_tokens: Int32Table  # (B, D) C
+    energy_kwh: FloatTable  # (B, D)
+    co2_g: FloatTable  # (B, D)
+    ttft_s: FloatTable  # (B, D)
+    available: BoolTable  # (B, D)
+    admissible: BoolTable  # (B, D)
+    feasible: BoolTable  # (B, D)
 
 
 class PriceBuffers(NamedTuple):
     """The cache-blind prices of the same turns (C = 0)."""
 
-    energy_kwh: Floats  # (B, D)
-    co2_g: Floats  # (B, D)
-    ttft_s: Floats  # (B, D)
-    feasible: Bools  # (B, D)
+    energy_kwh: FloatTable  # (B, D)
+    co2_g: FloatTable  # (B, D)
+    ttft_s: FloatTable  # (B, D)
+    feasible: BoolTable  # (B, D)

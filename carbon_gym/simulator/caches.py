@@ -38,8 +38,9 @@ def hold(s: Static, state: State, b: int, slot: int, d: int, tokens: int, now_s:
     if s.bounded_memory:
         _make_room(s, state, b, slot, d, tokens, now_s)
     else:
-        state.held_tokens[slot, d] = tokens
-        state.last_use_s[slot, d] = now_s
+        kept = s.kv_bytes_per_token[d] * tokens <= s.kv_room_bytes[d]
+        state.held_tokens[slot, d] = tokens if kept else 0
+        state.last_use_s[slot, d] = now_s if kept else -np.inf
 
 
 @kernel
@@ -57,7 +58,10 @@ def _make_room(
     if tokens == 0 or needed_bytes > s.kv_room_bytes[d]:
         return
     while state.pools[b, d]["used_bytes"] + needed_bytes > s.kv_room_bytes[d]:
-        drop(s, state, b, state.pools[b, d]["oldest"], d)
+        oldest = state.pools[b, d]["oldest"]
+        until_s = max(state.pools[b, d]["evicted_until_s"], state.last_use_s[oldest, d])
+        state.pools[b, d]["evicted_until_s"] = until_s
+        drop(s, state, b, oldest, d)
     newest = state.pools[b, d]["newest"]
     state.held_tokens[slot, d] = tokens
     state.last_use_s[slot, d] = now_s

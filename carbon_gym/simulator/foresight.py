@@ -69,7 +69,12 @@ def alone(simulator: Simulator, seen: Foresight, slots: Ints) -> Simulator:
     turn = seen.world.turn[rows]
     turn["slot"] = np.repeat(np.arange(len(slots)), lengths)
     part = copy.copy(simulator)
-    part._static = seen.static._replace(capacity_limit=-1.0, bounded_memory=False, one_session=True)
+    part._static = seen.static._replace(
+        capacity_limit=-1.0,
+        kv_room_bytes=np.full(len(simulator.fleet), np.inf),
+        bounded_memory=False,
+        one_session=True,
+    )
     part._turns = seen.world._replace(
         turn=turn,
         session_key=seen.world.session_key[slots],
@@ -79,7 +84,7 @@ def alone(simulator: Simulator, seen: Foresight, slots: Ints) -> Simulator:
     part.quality_predicted = part._turns.quality_predicted
     part.quality_realised = part._turns.quality_realised
     part.bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    part._state = empty_state(part.fleet, part.bounds, len(slots))
+    part._state = empty_state(part._static, part.fleet, part.bounds, len(slots))
     part.ledger = empty_ledger(len(rows))
     part._quotes = quotes_of(part._static, part.fleet, len(slots))
     part._quoted = False

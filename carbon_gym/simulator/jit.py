@@ -12,7 +12,10 @@ import numba
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_KERNEL_FOLDERS = (Path(__file__).parent, Path(__file__).parents[2] / "baselines")
+_PACKAGES = Path(__file__).parents[2]
+_KERNEL_FOLDERS = tuple(
+    _PACKAGES / name for name in ("carbon_gym/simulator", "carbon_gym/envs", "baselines")
+)
 
 
 @cache
@@ -32,7 +35,7 @@ def _compiled(**options: Any) -> Callable[[Function], Function]:
     # (`_nrt`). Its atomic increments, one for every view of a row, took three quarters of the time
     # of a quote. The price: slices cannot be assigned; loops over row views do it, and vectorise.
     njit: Any = numba.njit  # its stubs do not know `_nrt`
-    return cast("Callable[[Function], Function]", njit(_nrt=False, **options))
+    return cast("Callable[[Function], Function]", njit(_nrt=False, nogil=True, **options))
 
 
 def kernel(function: Function) -> Function:
@@ -41,7 +44,18 @@ def kernel(function: Function) -> Function:
     numba's cache on disk notices a change in the file of the function, but not in the files of the
     functions that it inlines; its stamp is therefore extended by a hash of all of them.
     """
-    compiled = _compiled(cache=True)(function)
+    return _stamped(_compiled(cache=True)(function))
+
+
+def kernel_without_nan(function: Function) -> Function:
+    """`kernel` for minima over arrays without NaN: LLVM may then vectorise them.
+
+    No number changes: operations keep their order.
+    """
+    return _stamped(_compiled(cache=True, fastmath={"nnan", "nsz"})(function))
+
+
+def _stamped(compiled: Function) -> Function:
     file: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if hasattr(file, "_source_stamp"):  # no such thing with NUMBA_DISABLE_JIT=1
         file._source_stamp = (file._source_stamp, _sources_digest())

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from carbon_gym.simulator.arrays import (
     NOWHERE,
     Bools,
+    BoolTable,
     Floats,
+    FloatTable,
     Ints,
     PriceBuffers,
     QuoteBuffers,
@@ -23,11 +25,12 @@ from carbon_gym.simulator.arrays import (
 )
 from carbon_gym.simulator.caches import drop, hold
 from carbon_gym.simulator.capacity import leave_behind, room
-from carbon_gym.simulator.jit import inlined, kernel
+from carbon_gym.simulator.jit import inlined, kernel, kernel_without_nan
 from carbon_gym.simulator.pricing import (
     energy_of,
     filter_models,
     fresh_tokens,
+    idle_of,
     intensity_with_pue,
     ttft_of,
     usable_tokens,
@@ -41,55 +44,60 @@ _STEPS_AN_HOUR = 12  # of the grid's 5-minute clock
 
 
 @inlined
-def _quote_lane(
+def quote_lane(
     s: Static,
     turns: Turns,
     state: State,
     ledger: NDArray[np.void],
     q: QuoteBuffers,
+    k: int,
     b: int,
     row: int,
 ) -> None:
-    """Price the turn `row` of lane `b` on every deployment, with ô and the router's intensity."""
+    """Price the turn `row` of lane `b` on every deployment, with ô and the router's intensity.
+
+    Written to the quote `k` of the buffers.
+    """
     turn = turns.turn[row]
     slot = b if s.one_session else turn["slot"]
     now_s = turn["arrival_s"]
     history = turn["history_tokens"]
     prompt = turn["prompt_tokens"]
     output = turn["predicted_output_tokens"]
-    q.row[b] = row
-    q.slot[b] = slot
-    q.session_key[b] = turns.session_key[slot]
-    q.turn[b] = turn["turn"]
-    q.time_s[b] = now_s
-    q.prompt_tokens[b] = prompt
-    q.history_tokens[b] = history
-    q.predicted_output_tokens[b] = output
+    q.row[k] = row
+    q.slot[k] = turn["slot"]
+    q.session_key[k] = turns.session_key[turn["slot"]]
+    q.turn[k] = turn["turn"]
+    q.time_s[k] = now_s
+    q.prompt_tokens[k] = prompt
+    q.history_tokens[k] = history
+    q.predicted_output_tokens[k] = output
     session = state.sessions[slot]
-    q.previous[b] = session["previous"]
-    q.idle_s[b] = np.inf
+    q.previous[k] = session["previous"]
+    q.idle_s[k] = np.inf
     if session["last_row"] != NOWHERE:
-        q.idle_s[b] = now_s - turns.turn[session["last_row"]]["arrival_s"]
+        q.idle_s[k] = now_s - turns.turn[session["last_row"]]["arrival_s"]
     published = turns.intensity[turn["router_step"]]
     published_before = turns.intensity[max(turn["router_step"] - _STEPS_AN_HOUR, 0)]
-    intensity, facility_intensity = q.intensity[b], q.facility_intensity[b]
-    intensity_hour_ago = q.intensity_hour_ago[b]
+    intensity, facility_intensity = q.intensity[k], q.facility_intensity[k]
+    intensity_hour_ago = q.intensity_hour_ago[k]
     for r in range(s.pue.shape[0]):
         intensity[r] = published[r]
         intensity_hour_ago[r] = published_before[r]
         facility_intensity[r] = intensity_with_pue(s, published, r)
     if not s.one_session:
         leave_behind(s, turns, state, ledger, b, now_s)
-    room(s, state, q, b, slot)
-    said, quality = turns.quality_predicted[row], q.quality[b]
+    room(s, turns, state, q, k, b, row, slot)
+    said, quality = turns.quality_predicted[row], q.quality[k]
     for m in range(s.context_tokens.shape[0]):
         quality[m] = said[m]
-    filter_models(s, quality, history + prompt + output, q.model_admissible[b])
+    filter_models(s, quality, history + prompt + output, q.model_admissible[k])
     # Rows of the lane as local views, and several short loops: both let LLVM vectorise.
     held, last_use_s = state.held_tokens[slot], state.last_use_s[slot]
-    cached, energy, co2, ttft = q.cached_tokens[b], q.energy_kwh[b], q.co2_g[b], q.ttft_s[b]
-    available, admissible, feasible = q.available[b], q.admissible[b], q.feasible[b]
-    unit_available, model_admissible = q.unit_available[b], q.model_admissible[b]
+    evicted_until_s = turns.evicted_until_s[min(row, turns.evicted_until_s.shape[0] - 1)]
+    cached, energy, co2, ttft = q.cached_tokens[k], q.energy_kwh[k], q.co2_g[k], q.ttft_s[k]
+    available, admissible, feasible = q.available[k], q.admissible[k], q.feasible[k]
+    unit_available, model_admissible = q.unit_available[k], q.model_admissible[k]
     # The account keeps its own, so that a policy that writes into its quotes changes nothing.
     has_room, passes = state.has_room[b], state.passes[b]
     for u in range(s.unit_share.shape[0]):
@@ -97,7 +105,9 @@ def _quote_lane(
     for m in range(s.context_tokens.shape[0]):
         passes[m] = model_admissible[m]
     for d in range(s.model.shape[0]):
-        tokens = usable_tokens(s, held[d], now_s - last_use_s[d], history)
+        tokens = usable_tokens(
+            s, held[d], idle_of(now_s, last_use_s[d], evicted_until_s[d]), history
+        )
         tokens = float(history) if s.full_cache else tokens
         fresh = fresh_tokens(history, tokens, prompt)
         cached[d] = np.int32(tokens)
@@ -139,15 +149,61 @@ def _before(
     return rank_a < rank_b
 
 
+@kernel_without_nan
+def _least(co2_g: Floats, feasible: Bools) -> tuple[int, int]:
+    """Where the least CO2 of the feasible deployments is, and how many have it."""
+    low, where, many = np.inf, 0, 0
+    for d in range(co2_g.shape[0]):
+        low = min(low, co2_g[d] if feasible[d] else np.inf)
+    for d in range(co2_g.shape[0]):
+        found = feasible[d] & (co2_g[d] == low)
+        where += d if found else 0
+        many += 1 if found else 0
+    return where, many
+
+
 @kernel
-def cheapest(
+def cheapest_of_lane(
     rank: Ints,
-    row: Ints,
     co2_g: Floats,
     ttft_s: Floats,
     feasible: Bools,
     available: Bools,
     admissible: Bools,
+) -> tuple[int, int]:
+    """The cheapest feasible deployment of one lane, and how it was found; see `cheapest`."""
+    where, many = _least(co2_g, feasible)
+    if many == 1 and admissible[where]:
+        return where, FEASIBLE
+    best, found = NOWHERE, OVERFULL
+    for d in range(rank.shape[0]):
+        if not admissible[d]:
+            continue
+        kind = OVERFULL
+        if available[d]:
+            kind = FEASIBLE if feasible[d] else LATE
+        if best == NOWHERE or kind < found:
+            better = True
+        elif kind > found:
+            better = False
+        elif kind == FEASIBLE:
+            better = _before(co2_g[d], ttft_s[d], rank[d], co2_g[best], ttft_s[best], rank[best])
+        else:
+            better = _before(ttft_s[d], co2_g[d], rank[d], ttft_s[best], co2_g[best], rank[best])
+        if better:
+            best, found = d, kind
+    return best, found
+
+
+@kernel
+def cheapest(
+    rank: Ints,
+    row: Ints,
+    co2_g: FloatTable,
+    ttft_s: FloatTable,
+    feasible: BoolTable,
+    available: BoolTable,
+    admissible: BoolTable,
     choice: Ints,
     how: Ints,
 ) -> None:
@@ -161,94 +217,83 @@ def cheapest(
     for b in range(row.shape[0]):
         choice[b] = NOWHERE
         how[b] = OVERFULL
-        if row[b] == NOWHERE:
-            continue
-        for d in range(rank.shape[0]):
-            if not admissible[b, d]:
-                continue
-            kind = OVERFULL
-            if available[b, d]:
-                kind = FEASIBLE if feasible[b, d] else LATE
-            best = choice[b]
-            if best == NOWHERE or kind < how[b]:
-                better = True
-            elif kind > how[b]:
-                better = False
-            elif kind == FEASIBLE:
-                better = _before(
-                    co2_g[b, d], ttft_s[b, d], rank[d], co2_g[b, best], ttft_s[b, best], rank[best]
-                )
-            else:
-                better = _before(
-                    ttft_s[b, d], co2_g[b, d], rank[d], ttft_s[b, best], co2_g[b, best], rank[best]
-                )
-            if better:
-                choice[b] = d
-                how[b] = kind
+        if row[b] != NOWHERE:
+            choice[b], how[b] = cheapest_of_lane(
+                rank, co2_g[b], ttft_s[b], feasible[b], available[b], admissible[b]
+            )
 
 
 @inlined
-def _account(
+def account_of(
+    s: Static, turns: Turns, state: State, b: int, d: int
+) -> tuple[float, float, float, float]:
+    """Cached tokens, kWh, gCO2eq and TTFT s of the current turn of lane `b` on deployment `d`.
+
+    With the true reply length, the account's intensity and the true caches.
+    """
+    row = state.row[b]
+    turn = turns.turn[row]
+    slot = b if s.one_session else turn["slot"]
+    history = turn["history_tokens"]
+    evicted_until_s = turns.evicted_until_s[min(row, turns.evicted_until_s.shape[0] - 1), d]
+    idle_s = idle_of(turn["arrival_s"], state.last_use_s[slot, d], evicted_until_s)
+    cached = usable_tokens(s, state.held_tokens[slot, d], idle_s, history)
+    cached = float(history) if s.full_cache else cached
+    fresh = fresh_tokens(history, cached, turn["prompt_tokens"])
+    energy_kwh = energy_of(s, d, cached, fresh, turn["output_tokens"])
+    published = turns.intensity[turn["account_step"]]
+    co2_g = intensity_with_pue(s, published, s.region[d]) * energy_kwh
+    return cached, energy_kwh, co2_g, ttft_of(s, d, fresh)
+
+
+@inlined
+def account(
     s: Static,
     turns: Turns,
     state: State,
     ledger: NDArray[np.void],
+    at: int,
     b: int,
-    row: int,
-    slot: int,
     d: int,
 ) -> None:
-    """Write what the current turn of lane `b` emits on deployment `d` into the ledger.
-
-    With the true reply length, the account's intensity and the true caches.
-    """
-    turn, entry = turns.turn[row], ledger[row]
-    history = turn["history_tokens"]
-    idle_s = turn["arrival_s"] - state.last_use_s[slot, d]
-    cached = usable_tokens(s, state.held_tokens[slot, d], idle_s, history)
-    cached = float(history) if s.full_cache else cached
-    fresh = fresh_tokens(history, cached, turn["prompt_tokens"])
-    energy = energy_of(s, d, cached, fresh, turn["output_tokens"])
-    ttft = ttft_of(s, d, fresh)
-    region, model = s.region[d], s.model[d]
-    previous = state.sessions[slot]["previous"]
+    """Write what the current turn of lane `b` emits on deployment `d` to ``ledger[at]``."""
+    row = state.row[b]
+    turn, entry = turns.turn[row], ledger[at]
+    cached, energy_kwh, co2_g, ttft_s = account_of(s, turns, state, b, d)
+    model = s.model[d]
+    previous = state.sessions[b if s.one_session else turn["slot"]]["previous"]
     entry["deployment"] = d
     entry["cached_tokens"] = np.int32(cached)
-    entry["energy_kwh"] = energy
-    entry["co2_g"] = intensity_with_pue(s, turns.intensity[turn["account_step"]], region) * energy
-    entry["ttft_s"] = ttft
+    entry["energy_kwh"] = energy_kwh
+    entry["co2_g"] = co2_g
+    entry["ttft_s"] = ttft_s
     entry["recompute_kwh"] = 0.0
     if turn["turn"] > 0:
-        entry["recompute_kwh"] = s.energy_kwh_per_token[d] * (history - cached)
+        entry["recompute_kwh"] = s.energy_kwh_per_token[d] * (turn["history_tokens"] - cached)
     entry["quality_predicted"] = turns.quality_predicted[row, model]
     entry["quality_realised"] = turns.quality_realised[row, model]
     entry["quality_violation"] = not state.passes[b, model]
-    entry["ttft_violation"] = ttft > s.ttft_bound_s
+    entry["ttft_violation"] = ttft_s > s.ttft_bound_s
     entry["capacity_violation"] = not state.has_room[b, s.unit[d]]
     entry["switched"] = previous != NOWHERE and previous != d
 
 
 @inlined
-def _commit_lane(
-    s: Static,
-    turns: Turns,
-    state: State,
-    ledger: NDArray[np.void],
-    b: int,
-    d: int,
-) -> None:
-    """Serve the quoted turn of lane `b` on deployment `d` and move the lane on."""
+def move_on(s: Static, turns: Turns, state: State, b: int, d: int) -> None:
+    """Caches, loads and clock of lane `b` after its current turn was served on `d`."""
     row = state.row[b]
     turn = turns.turn[row]
     slot = b if s.one_session else turn["slot"]
     session = state.sessions[slot]
-    _account(s, turns, state, ledger, b, row, slot, d)
     previous = session["previous"]
     if s.evict_on_leave and previous != NOWHERE and previous != d:
         drop(s, state, b, slot, previous)
     tokens = turn["history_tokens"] + turn["prompt_tokens"] + turn["output_tokens"]
     hold(s, state, b, slot, d, tokens, turn["arrival_s"])
-    if not s.one_session:
+    if s.one_session:
+        if s.by_turns:
+            state.path[b, row - state.begin[b]] = d
+    else:
         unit = s.unit[d]
         if s.by_turns:
             state.served[b, unit] += 1
@@ -266,13 +311,27 @@ def _commit_lane(
     state.row[b] = row + 1
 
 
+@inlined
+def _commit_lane(
+    s: Static,
+    turns: Turns,
+    state: State,
+    ledger: NDArray[np.void],
+    b: int,
+    d: int,
+) -> None:
+    """Serve the quoted turn of lane `b` on deployment `d` and move the lane on."""
+    account(s, turns, state, ledger, state.row[b], b, d)
+    move_on(s, turns, state, b, d)
+
+
 @kernel
 def quote(s: Static, turns: Turns, state: State, ledger: NDArray[np.void], q: QuoteBuffers) -> None:
     """Quote the current turn of every lane; lanes that are done get row NOWHERE."""
     for b in range(state.row.shape[0]):
         q.row[b] = NOWHERE
         if state.row[b] < state.stop[b]:
-            _quote_lane(s, turns, state, ledger, q, b, state.row[b])
+            quote_lane(s, turns, state, ledger, q, b, b, state.row[b])
 
 
 @kernel
@@ -304,7 +363,7 @@ def commit_and_quote(
         if state.row[b] < state.stop[b]:
             _commit_lane(s, turns, state, ledger, b, actions[b])
             if state.row[b] < state.stop[b]:
-                _quote_lane(s, turns, state, ledger, q, b, state.row[b])
+                quote_lane(s, turns, state, ledger, q, b, b, state.row[b])
 
 
 @kernel

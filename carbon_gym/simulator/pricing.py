@@ -6,6 +6,8 @@ are compiled, and what that forbids: `carbon_gym.simulator.jit`.
 
 from __future__ import annotations
 
+import numpy as np
+
 from carbon_gym.simulator.arrays import Bools, Floats, Static
 from carbon_gym.simulator.jit import inlined
 
@@ -37,6 +39,12 @@ def intensity_with_pue(s: Static, published: Floats, r: int) -> float:
     """PUE_r · CI_r, gCO2eq/kWh (SPEC §2)."""
     intensity: float = s.pue[r] * published[r]
     return intensity
+
+
+@inlined
+def idle_of(now_s: float, last_use_s: float, evicted_until_s: float) -> float:
+    """Age of a cache, s; inf where nothing is held or others have taken its place."""
+    return now_s - last_use_s if last_use_s > evicted_until_s else np.inf
 
 
 @inlined

@@ -82,12 +82,14 @@ class Simulator:
         predictor = predictor or IrtPredictor(scenario.quality, scenario.seeds.quality)
         # The bound must not miss a cleaner region that a stale intensity hides.
         staleness_s = 0.0 if full_cache else scenario.grid.staleness_s
-        self._turns, lengths = turns_of(scenario, traces, rows, grid, predictor, staleness_s)
+        self._turns, lengths = turns_of(
+            scenario, self.fleet, traces, rows, grid, predictor, staleness_s
+        )
         self.quality_predicted = self._turns.quality_predicted
         self.quality_realised = self._turns.quality_realised
         self.bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         slots = len(lengths) if one_session else sum(trace.sessions for trace in traces)
-        self._state = empty_state(self.fleet, self.bounds, slots)
+        self._state = empty_state(self._static, self.fleet, self.bounds, slots)
         self.ledger = empty_ledger(int(self.bounds[-1]))
         self._quotes = quotes_of(self._static, self.fleet, len(lengths))
         self._quoted = False
@@ -115,7 +117,7 @@ class Simulator:
 
     def reset(self) -> None:
         """Start again: empty caches, no load, empty ledger."""
-        self._state = empty_state(self.fleet, self.bounds, self.slots)
+        self._state = empty_state(self._static, self.fleet, self.bounds, self.slots)
         self.ledger = empty_ledger(int(self.bounds[-1]))
         self._quoted = False
         self._steps_left = self._longest_lane()
