@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+import gymnasium
+
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
@@ -32,6 +34,27 @@ __all__ = [
     "policy_names",
     "scenario_names",
 ]
+
+
+def _register() -> None:
+    """Register the environments, as strings: nothing of them is imported before `gymnasium.make`.
+
+    Importing again changes nothing.
+    """
+    if "CarbonRouting-v0" not in gymnasium.registry:
+        gymnasium.register(
+            "CarbonRouting-v0",
+            entry_point="carbon_gym.envs.routing:CarbonRoutingEnv",
+            vector_entry_point="carbon_gym.envs.vector:CarbonRoutingVectorEnv",
+        )
+    if "CarbonRoutingFleet-v0" not in gymnasium.registry:
+        gymnasium.register(
+            "CarbonRoutingFleet-v0",
+            entry_point="carbon_gym.envs.fleet:CarbonRoutingFleetEnv",
+        )
+
+
+_register()
 
 
 def __getattr__(name: str) -> Any:

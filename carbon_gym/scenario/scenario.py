@@ -57,4 +57,9 @@ class Scenario(Section):
         content = self.model_dump(
             mode="json", exclude={"name", "description", "origin", "gate", "knobs"}
         )
+        bounds = Bounds()
+        for key in ("quality_constraint", "beta_floor", "quality_target"):
+            # Younger than the digests that gates and knobs carry; by default they change nothing.
+            if content["bounds"][key] == getattr(bounds, key):
+                del content["bounds"][key]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

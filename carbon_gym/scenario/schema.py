@@ -171,6 +171,19 @@ class Bounds(Section):
     """β_Q: a model is admissible with at least this share of the best predicted quality."""
     ttft_s: Positive = 2.0
     """τ, bound on the time to first token, s (ASSUMED)."""
+    quality_constraint: Literal["filter", "budget"] = "filter"
+    """Quality per query, or as a mean with a floor per query (SPEC §8)."""
+    beta_floor: Unit = 0.7
+    """β_floor: under `budget`, a model is admissible with at least this share of the best predicted
+    quality (ASSUMED)."""
+    quality_target: Unit | None = None
+    """Under `budget`, the mean predicted quality to reach; None: what CCAR reaches under the filter
+    on the validation split."""
+
+    @property
+    def admissible_share(self) -> float:
+        """Share of the best predicted quality from which a model is admissible."""
+        return self.beta_q if self.quality_constraint == "filter" else self.beta_floor
 
 
 class Workload(Section):

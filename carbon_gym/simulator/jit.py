@@ -34,8 +34,12 @@ def _compiled(**options: Any) -> Callable[[Function], Function]:
     # No kernel allocates: all memory is made beforehand, so reference counting is switched off
     # (`_nrt`). Its atomic increments, one for every view of a row, took three quarters of the time
     # of a quote. The price: slices cannot be assigned; loops over row views do it, and vectorise.
+    # A division that would raise in Python gives inf or NaN: its check would forbid vectorising.
     njit: Any = numba.njit  # its stubs do not know `_nrt`
-    return cast("Callable[[Function], Function]", njit(_nrt=False, nogil=True, **options))
+    return cast(
+        "Callable[[Function], Function]",
+        njit(_nrt=False, nogil=True, error_model="numpy", **options),
+    )
 
 
 def kernel(function: Function) -> Function:

@@ -92,7 +92,8 @@ def quote_lane(
     for m in range(s.context_tokens.shape[0]):
         quality[m] = said[m]
     filter_models(s, quality, history + prompt + output, q.model_admissible[k])
-    # Rows of the lane as local views, and several short loops: both let LLVM vectorise.
+    # Rows of the lane as local views, and loops that each write one array: LLVM vectorises only
+    # where few pairs of arrays could overlap.
     held, last_use_s = state.held_tokens[slot], state.last_use_s[slot]
     evicted_until_s = turns.evicted_until_s[min(row, turns.evicted_until_s.shape[0] - 1)]
     cached, energy, co2, ttft = q.cached_tokens[k], q.energy_kwh[k], q.co2_g[k], q.ttft_s[k]
@@ -108,14 +109,16 @@ def quote_lane(
         tokens = usable_tokens(
             s, held[d], idle_of(now_s, last_use_s[d], evicted_until_s[d]), history
         )
-        tokens = float(history) if s.full_cache else tokens
-        fresh = fresh_tokens(history, tokens, prompt)
-        cached[d] = np.int32(tokens)
-        energy[d] = energy_of(s, d, tokens, fresh, output)
-        ttft[d] = ttft_of(s, d, fresh)
+        cached[d] = np.int32(float(history) if s.full_cache else tokens)
+    for d in range(s.model.shape[0]):
+        energy[d] = energy_of(s, d, cached[d], fresh_tokens(history, cached[d], prompt), output)
+    for d in range(s.model.shape[0]):
+        ttft[d] = ttft_of(s, d, fresh_tokens(history, cached[d], prompt))
     for d in range(s.model.shape[0]):
         co2[d] = facility_intensity[s.region[d]] * energy[d]
+    for d in range(s.model.shape[0]):
         available[d] = unit_available[s.unit[d]]
+    for d in range(s.model.shape[0]):
         admissible[d] = model_admissible[s.model[d]]
     for d in range(s.model.shape[0]):
         feasible[d] = available[d] & admissible[d] & (ttft[d] <= s.ttft_bound_s)

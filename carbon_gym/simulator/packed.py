@@ -10,17 +10,21 @@ from __future__ import annotations
 
 from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_type_hints
 
+import numba
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import types as numba_types
+from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np import arrayobj
+from numba.np import arrayobj as numba_arrays
 from numba.np.numpy_support import from_dtype
 
 from carbon_gym.simulator.arrays import Shape
 
 Tuples = TypeVar("Tuples", bound=tuple[Any, ...])
 
+types: Any = numba_types  # untyped, both
+arrayobj: Any = numba_arrays
 _WORD = ir.IntType(64)
 
 
@@ -32,11 +36,15 @@ class Packed(Generic[Tuples]):
 
     Attributes:
         tuples: As given; they keep the arrays alive.
-        words: int64 (W,), addresses, shapes and numbers, in the order of the fields.
+        words: int64 (W,), addresses, shapes and numbers, in the order of the fields; with
+            ``NUMBA_DISABLE_JIT=1`` the tuples themselves.
     """
 
     def __init__(self, tuples: Tuples) -> None:
         self.tuples = tuples
+        if numba.config.DISABLE_JIT:
+            self.words: Any = tuples
+            return
         self.words = np.array(_words(tuples, get_type(type(tuples))), dtype=np.int64)
 
 
@@ -78,7 +86,12 @@ def _words(value: Any, kind: Any) -> list[int]:
 
 
 def restorer(kind: type[NamedTuple]) -> Any:
-    """The function ``restore(words) -> kind`` for use inside kernels."""
+    """The function ``restore(words) -> kind`` for use inside kernels.
+
+    With ``NUMBA_DISABLE_JIT=1`` nothing is packed: it returns what it is given, the tuples.
+    """
+    if numba.config.DISABLE_JIT:
+        return lambda tuples: tuples
     made = get_type(kind)
 
     @intrinsic  # type: ignore[misc, untyped-decorator, unused-ignore]
@@ -126,3 +139,34 @@ def _array(context: Any, builder: Any, of: Any, address: Any, shape: list[Any]) 
         meminfo=None,
     )
     return array._getvalue()
+
+
+def _make_prefetch(lines: int) -> Any:
+    if numba.config.DISABLE_JIT:
+        return lambda array, row: None
+
+    @intrinsic  # type: ignore[misc, untyped-decorator, unused-ignore]
+    def prefetch(typing_context: Any, array: Any, row: Any) -> Any:
+        """Ask for the first cache lines of ``array[row]`` ahead of their use."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            of = arrayobj.make_array(signature.args[0])(context, builder, value=args[0])
+            stride = builder.extract_value(of.strides, 0)
+            begin = builder.ptrtoint(of.data, _WORD)
+            row_at = builder.add(begin, builder.mul(stride, args[1]))
+            byte = ir.PointerType(ir.IntType(8))
+            kind = ir.FunctionType(ir.VoidType(), [byte, *[ir.IntType(32)] * 3])
+            call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+            how = [ir.Constant(ir.IntType(32), n) for n in (0, 3, 1)]  # read, keep, data
+            for line in range(lines):
+                at = builder.add(row_at, ir.Constant(_WORD, 64 * line))
+                builder.call(call, [builder.inttoptr(at, byte), *how])
+            return context.get_dummy_value()
+
+        return types.void(array, types.int64), generate
+
+    return prefetch
+
+
+prefetch = _make_prefetch(1)
+prefetch_wide = _make_prefetch(3)

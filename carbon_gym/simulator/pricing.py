@@ -55,12 +55,22 @@ def usable_tokens(s: Static, held: float, idle_s: float, history: float) -> floa
 
 
 @inlined
-def filter_models(s: Static, quality: Floats, needed: float, admissible: Bools) -> None:
-    """Admissible models: q̂_m ≥ β_Q · max over the models whose context fits (SPEC §1, §4)."""
-    # If none fits, those with the largest context count as fitting.
+def best_fitting(s: Static, quality: Floats, needed: float) -> float:
+    """Highest predicted quality of the models whose context fits (SPEC §1, §4).
+
+    If none fits, those with the largest context count as fitting.
+    """
     fits_from = min(s.largest_context_tokens, needed)
     best = 0.0
     for m in range(s.context_tokens.shape[0]):
         best = max(best, quality[m] if s.context_tokens[m] >= fits_from else 0.0)
+    return best
+
+
+@inlined
+def filter_models(s: Static, quality: Floats, needed: float, admissible: Bools) -> None:
+    """Admissible models: q̂_m ≥ β_Q · max over the models whose context fits (SPEC §1, §4)."""
+    fits_from = min(s.largest_context_tokens, needed)
+    best = best_fitting(s, quality, needed)
     for m in range(s.context_tokens.shape[0]):
         admissible[m] = (s.context_tokens[m] >= fits_from) & (quality[m] >= s.beta_q * best)

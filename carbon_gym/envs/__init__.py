@@ -1,0 +1,1 @@
+"""The environments; importing `carbon_gym` registers them."""

@@ -1,0 +1,167 @@
+"""`CarbonRoutingFleet-v0`: an episode is a window of all that arrives at a fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from carbon_gym.envs.background import REFERENCE
+from carbon_gym.envs.desk import Desk
+from carbon_gym.envs.options import resolve
+from carbon_gym.envs.routing import LaneEnv, Observed
+from carbon_gym.errors import InputError
+from carbon_gym.evaluation import DEFAULT_FLEETS
+from carbon_gym.grid.series import iso_utc
+from carbon_gym.scenario import Scenario
+from carbon_gym.scenario.schema import Split
+
+DEFAULT_WINDOW_S = 6 * 3600.0
+
+
+class CarbonRoutingFleetEnv(LaneEnv):
+    """To be documented."""
+
+    def __init__(
+        self,
+        scenario: str | Path | Scenario = "sharegpt",
+        split: Split | None = "train",
+        *,
+        window_s: float = DEFAULT_WINDOW_S,
+        fleets: int = DEFAULT_FLEETS,
+        background: str = REFERENCE,
+        observation: str = "flat",
+        mask: str | None = "feasible",
+        quality_constraint: str | None = None,
+        quality_target: float | None = None,
+        weights: Mapping[str, float] | None = None,
+        co2_scale_g: float | None = None,
+        max_turns: int | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        if not 0.0 < window_s < float("inf"):
+            raise InputError(f"window_s = {window_s!r} is not allowed; give seconds above 0")
+        super().__init__(
+            resolve(
+                scenario,
+                split,
+                fleets,
+                background,
+                observation,
+                mask,
+                quality_constraint,
+                quality_target,
+                weights,
+                co2_scale_g,
+                max_turns,
+                render_mode,
+            )
+        )
+        self.window_s = window_s
+
+    @property
+    def slots(self) -> int:
+        """Number of session slots, for `Policy.reset`."""
+        return max(trace.sessions for trace in self.world.evaluation.traces)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observed, dict[str, Any]]:
+        """Begin a window, after the background's policy has served the day before it.
+
+        Args:
+            seed: Seeds the draws of fleets and windows; None: they go on.
+            options: ``{"start": time}``, Unix seconds or ISO 8601 with its offset, on a day of one
+                of the fleets; else fleet and start are drawn.
+
+        Returns:
+            The first turn's observation, and info with "action_mask", "fleet" and "start" (ISO
+            8601, UTC).
+        """
+        super().reset(seed=seed)
+        fleet, start_s = self._window(options)
+        trace = self.world.evaluation.traces[fleet]
+        begin = int(np.searchsorted(trace.arrival_s, start_s))
+        begin = min(begin, trace.turns - 1)
+        start_s = min(max(start_s, 0.0), float(trace.arrival_s[begin]))
+        end = int(np.searchsorted(trace.arrival_s, start_s + self.window_s))
+        if end <= begin:  # nothing arrives in it: it begins with the next turn
+            start_s = float(trace.arrival_s[begin])
+            end = int(np.searchsorted(trace.arrival_s, start_s + self.window_s))
+        desk = self._fleet_desk(fleet)
+        rows = slice(*self.world.bounds[fleet : fleet + 2])
+        desk.warm(self.world.background.deployment[rows], begin)
+        desk.state.stop[0] = end
+        desk.out.known[0] = trace.turns
+        self._desk = desk
+        info = {
+            "action_mask": desk.out.mask[0].copy(),
+            "fleet": fleet,
+            "start": iso_utc(int(trace.origin_unix_s + start_s)),
+        }
+        if self.render_mode is not None:
+            self._watch_reset()
+        return self._observed(desk), info
+
+    def _window(self, options: dict[str, Any] | None) -> tuple[int, float]:
+        """Fleet, and start of the window in seconds of its day."""
+        unknown = set(options or {}) - {"start"}
+        if unknown:
+            raise ValueError(f"options: {sorted(unknown)[0]!r} is not known; use 'start'")
+        traces = self.world.evaluation.traces
+        if options and options.get("start") is not None:
+            unix_s = _unix_s(options["start"])
+            for fleet, trace in enumerate(traces):
+                start_s = unix_s - trace.origin_unix_s
+                if trace.turns and 0.0 <= start_s <= trace.arrival_s[-1] and start_s < 86_400.0:
+                    return fleet, start_s
+            days = ", ".join(sorted(str(day) for day in self.world.evaluation.days))
+            raise ValueError(
+                f"options: no turn arrives from start = {options['start']!r} on; the fleets' days "
+                f"are {days}, UTC"
+            )
+        served = [fleet for fleet, trace in enumerate(traces) if trace.turns]
+        fleet = served[int(self.np_random.integers(len(served)))]
+        latest_s = max(float(traces[fleet].arrival_s[-1]) - self.window_s, 0.0)
+        return fleet, float(self.np_random.random()) * latest_s
+
+    def _fleet_desk(self, fleet: int) -> Desk:
+        world = self.world
+        turns, context = world.fleet_turns(fleet)
+        return Desk(
+            world.static(one_session=False),
+            turns,
+            context,
+            np.array([0, len(turns.turn)], dtype=np.int64),
+            self.options.rules,
+            world.fleet,
+            lanes=1,
+            slots=len(turns.session_key),
+            size=self.layout.size,
+        )
+
+    def _ledger_row(self, desk: Desk) -> int:
+        return int(desk.state.row[0])
+
+
+def _unix_s(start: Any) -> float:
+    if isinstance(start, bool) or not isinstance(start, int | float | str | np.number):
+        raise ValueError(
+            f"options: start = {start!r} is not allowed; give Unix seconds or ISO 8601 text"
+        )
+    if not isinstance(start, str):
+        return float(start)
+    try:
+        moment = datetime.fromisoformat(start)
+    except ValueError:
+        raise ValueError(
+            f"options: start = {start!r} is no time; write it like 2021-06-01T12:00:00+00:00"
+        ) from None
+    if moment.tzinfo is None:
+        raise ValueError(
+            f"options: start = {start!r} has no offset from UTC; add +00:00 if it is UTC"
+        )
+    return moment.astimezone(UTC).timestamp()

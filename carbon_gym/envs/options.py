@@ -1,0 +1,121 @@
+"""The keyword arguments that both environments share, checked and resolved."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from carbon_gym.envs.arrays import MASK_FEASIBLE, MASK_NONE, MASK_ROOM, Rules
+from carbon_gym.envs.background import REFERENCE, background_policy
+from carbon_gym.envs.world import World, co2_scale_g, quality_target, world_of
+from carbon_gym.errors import InputError
+from carbon_gym.evaluation import DEFAULT_FLEETS
+from carbon_gym.scenario import Scenario, load_scenario
+from carbon_gym.scenario.schema import Split
+
+Observation = Literal["flat", "dict"]
+Mask = Literal["feasible", "room"]
+
+DEFAULT_WEIGHTS: dict[str, float] = {"quality": 5.0, "ttft": 1.0, "capacity": 1.0}
+"""λ_q (or λ of the budget), λ_t and λ_c, all ASSUMED."""
+_MASKS = {None: MASK_NONE, "feasible": MASK_FEASIBLE, "room": MASK_ROOM}
+RENDER_MODES = ("ansi", "rgb_array", "human")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Resolved arguments of an environment."""
+
+    world: World
+    rules: Rules
+    observation: Observation
+    render_mode: str | None
+
+
+def resolve(
+    scenario: str | Path | Scenario,
+    split: Split | None,
+    fleets: int,
+    background: str,
+    observation: str,
+    mask: str | None,
+    quality_constraint: str | None,
+    quality_target_mean: float | None,
+    weights: Mapping[str, float] | None,
+    co2_scale: float | None,
+    max_turns: int | None,
+    render_mode: str | None,
+) -> Options:
+    """Check the arguments, and make or find the world.
+
+    Raises:
+        InputError: One of them cannot be used; the sentence names it, what was given and what is
+            allowed.
+    """
+    _one_of("observation", observation, ("flat", "dict"))
+    _one_of("mask", mask, tuple(_MASKS))
+    _one_of("split", split, ("train", "validation", "test", None))
+    _one_of("quality_constraint", quality_constraint, (None, "filter", "budget"))
+    _one_of("render_mode", render_mode, (None, *RENDER_MODES))
+    if isinstance(fleets, bool) or not isinstance(fleets, int) or fleets < 1:
+        raise InputError(f"fleets = {fleets!r} is not allowed; give a whole number from 1")
+    if max_turns is not None and (not isinstance(max_turns, int) or max_turns < 1):
+        raise InputError(f"max_turns = {max_turns!r} is not allowed; give a whole number from 1")
+    if co2_scale is not None and not 0.0 < co2_scale < float("inf"):
+        raise InputError(f"co2_scale_g = {co2_scale!r} is not allowed; give grams above 0")
+    weight = _weights(weights)
+    loaded = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
+    bounds = {"quality_constraint": quality_constraint, "quality_target": quality_target_mean}
+    loaded = _with_bounds(
+        loaded, {key: value for key, value in bounds.items() if value is not None}
+    )
+    background_policy(background, loaded)  # a wrong name is said before the long work
+    budget = loaded.bounds.quality_constraint == "budget"
+    rules = Rules(
+        co2_scale_g=co2_scale or co2_scale_g(loaded),
+        quality_weight=weight["quality"],
+        ttft_weight=weight["ttft"],
+        capacity_weight=weight["capacity"],
+        budget=budget,
+        quality_target=quality_target(loaded) if budget else 0.0,
+        mask=_MASKS[mask],
+        max_turns=max_turns or 0,
+    )
+    world = world_of(loaded, split, fleets, background)
+    return Options(world, rules, "flat" if observation == "flat" else "dict", render_mode)
+
+
+def _with_bounds(scenario: Scenario, update: dict[str, Any]) -> Scenario:
+    if not update:
+        return scenario
+    bounds = type(scenario.bounds).model_validate({**scenario.bounds.model_dump(), **update})
+    return scenario.model_copy(update={"bounds": bounds})
+
+
+def _weights(given: Mapping[str, float] | None) -> dict[str, float]:
+    weights = dict(DEFAULT_WEIGHTS)
+    for name, value in (given or {}).items():
+        if name not in weights:
+            near = difflib.get_close_matches(str(name), list(weights), n=1, cutoff=0.4)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise InputError(f"weights: {name!r} is not known; {hint}use {', '.join(weights)}")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InputError(f"weights: {name} = {value!r} is not a number; give one from 0")
+        if not 0.0 <= value < float("inf"):
+            raise InputError(f"weights: {name} = {value!r} is not allowed; give a number from 0")
+        weights[name] = float(value)
+    return weights
+
+
+def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    if value not in allowed:
+        near = difflib.get_close_matches(str(value), [str(a) for a in allowed], n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        said = ", ".join(repr(a) for a in allowed)
+        raise InputError(f"{name} = {value!r} is not allowed; {hint}use one of {said}")
+
+
+__all__ = ["DEFAULT_FLEETS", "DEFAULT_WEIGHTS", "REFERENCE", "Options", "resolve"]

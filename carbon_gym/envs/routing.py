@@ -1,0 +1,256 @@
+"""`CarbonRouting-v0`: an episode is one conversation."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from carbon_gym.envs.arrays import RESET_NEVER
+from carbon_gym.envs.background import REFERENCE
+from carbon_gym.envs.desk import Desk
+from carbon_gym.envs.information import scalar_info
+from carbon_gym.envs.layout import ObservationLayout
+from carbon_gym.envs.options import RENDER_MODES, Options, resolve
+from carbon_gym.evaluation import DEFAULT_FLEETS
+from carbon_gym.scenario import Scenario
+from carbon_gym.scenario.schema import Split
+from carbon_gym.simulator.quotes import Quotes
+
+Observed = NDArray[np.float32] | dict[str, NDArray[np.float32]]
+
+
+def observation_space(layout: ObservationLayout, form: str) -> spaces.Space[Any]:
+    """The space of one observation: a flat Box, or its blocks by name."""
+    if form == "flat":
+        return spaces.Box(layout.low, layout.high, dtype=np.float32)
+    low, high = layout.by_block(layout.low), layout.by_block(layout.high)
+    return spaces.Dict({k: spaces.Box(low[k], high[k], dtype=np.float32) for k in low})
+
+
+class LaneEnv(gymnasium.Env[Any, Any]):
+    """What both environments share: one lane, one step, one mask."""
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": list(RENDER_MODES), "render_fps": 2}
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.world = options.world
+        self.render_mode = options.render_mode
+        self.layout = ObservationLayout(self.world.fleet)
+        self.observation_space = observation_space(self.layout, options.observation)
+        self.action_space = spaces.Discrete(len(self.world.fleet))
+        self._deployments = len(self.world.fleet)
+        self._action = np.zeros(1, dtype=np.int64)
+        self._desk: Desk | None = None
+
+    @property
+    def quotes(self) -> Quotes:
+        """The priced turn to be served, as a policy sees it: one lane (`Quotes`)."""
+        return self._begun().quotes()
+
+    @property
+    def slots(self) -> int:
+        """Number of session slots, for `Policy.reset`."""
+        return self.world.simulator.slots
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The mask as bool (D,): allowed actions of the last observation; all before `reset`."""
+        if self._desk is None:
+            return np.ones(self._deployments, dtype=np.bool_)
+        return np.asarray(self._desk.out.mask[0], dtype=np.bool_)
+
+    def step(self, action: Any) -> tuple[Observed, float, bool, bool, dict[str, Any]]:
+        """Serve the turn on a deployment.
+
+        Args:
+            action: Deployment index: int, numpy integer or array of one of them.
+
+        Raises:
+            RuntimeError: The episode is over, or `reset` was never called.
+            ValueError: The action is no deployment.
+        """
+        desk = self._desk
+        if desk is None or desk.out.ended[0]:
+            raise RuntimeError("the episode is over; call reset() before the next step()")
+        chosen = self._checked(action)
+        at = self._ledger_row(desk)
+        self._action[0] = chosen
+        desk.step(self._action, RESET_NEVER)
+        out = desk.out
+        info = scalar_info(desk, at, self.layout.names)
+        if self.render_mode is not None:
+            self._watch(info)
+        return (
+            self._observed(desk),
+            out.reward.item(),
+            out.terminated.item(),
+            out.truncated.item(),
+            info,
+        )
+
+    def _checked(self, action: Any) -> int:
+        try:
+            chosen = operator.index(action)
+        except TypeError:
+            chosen = _index_in(action)
+        if not 0 <= chosen < self._deployments:
+            raise ValueError(
+                f"deployment {chosen} does not exist; choose from 0 to {self._deployments - 1}"
+            )
+        return chosen
+
+    def _observed(self, desk: Desk) -> Observed:
+        observation: NDArray[np.float32] = desk.out.observation[0].copy()
+        if self.options.observation == "flat":
+            return observation
+        return self.layout.by_block(observation)
+
+    def _ledger_row(self, desk: Desk) -> int:
+        return 0
+
+    def _begun(self) -> Desk:
+        if self._desk is None:
+            raise RuntimeError("call reset() first: no turn has arrived yet")
+        return self._desk
+
+    def _watch(self, info: dict[str, Any]) -> None:
+        """Remember what `render` shows of a turn just served."""
+
+    def _watch_reset(self) -> None:
+        """Remember what `render` shows of a new episode."""
+
+    def close(self) -> None:
+        """Free the lane."""
+        self._desk = None
+
+
+def _index_in(action: Any) -> int:
+    array = np.asarray(action)
+    if array.size != 1 or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"action {action!r} is no deployment; give one integer, the index of a deployment"
+        )
+    return int(array.reshape(()))
+
+
+class CarbonRoutingEnv(LaneEnv):
+    """To be documented."""
+
+    def __init__(
+        self,
+        scenario: str | Path | Scenario = "sharegpt",
+        split: Split | None = "train",
+        *,
+        fleets: int = DEFAULT_FLEETS,
+        background: str = REFERENCE,
+        observation: str = "flat",
+        mask: str | None = "feasible",
+        quality_constraint: str | None = None,
+        quality_target: float | None = None,
+        weights: Mapping[str, float] | None = None,
+        co2_scale_g: float | None = None,
+        max_turns: int | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(
+            resolve(
+                scenario,
+                split,
+                fleets,
+                background,
+                observation,
+                mask,
+                quality_constraint,
+                quality_target,
+                weights,
+                co2_scale_g,
+                max_turns,
+                render_mode,
+            )
+        )
+        self._made = desk_of(self.options, self.layout, lanes=1)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observed, dict[str, Any]]:
+        """Begin a conversation.
+
+        Args:
+            seed: Keys the draws of conversations from here on; None: they go on.
+            options: ``{"session": index}`` names the conversation, 0..sessions−1; else it is drawn.
+
+        Returns:
+            The first turn's observation, and info with "action_mask" and "session".
+        """
+        super().reset(seed=seed)
+        desk = self._made
+        first = self._desk is None and not desk.out.stream[0]
+        if seed is not None or first:
+            desk.seed([self.np_random_seed if seed is None else seed])
+        desk.begin(asked_sessions(options, desk.lanes, self.world.sessions))
+        self._desk = desk
+        session = int(desk.out.session[0])
+        if self.render_mode is not None:
+            self._watch_reset()
+        return self._observed(desk), {
+            "action_mask": desk.out.mask[0].copy(),
+            "session": session,
+        }
+
+
+def desk_of(
+    options: Options,
+    layout: ObservationLayout,
+    lanes: int,
+    same_step: bool = False,
+    threads: int = 1,
+) -> Desk:
+    """A desk whose lanes are conversations of the world."""
+    world = options.world
+    return Desk(
+        world.static(one_session=True),
+        world.session_turns,
+        world.session_context,
+        world.first,
+        options.rules,
+        world.fleet,
+        lanes=lanes,
+        slots=lanes,
+        size=layout.size,
+        same_step=same_step,
+        threads=threads,
+    )
+
+
+def asked_sessions(
+    options: dict[str, Any] | None, lanes: int, sessions: int
+) -> NDArray[np.int64] | None:
+    """The sessions that `reset(options=...)` names, int64 (lanes,), or None.
+
+    Raises:
+        ValueError: An unknown key, or no such session.
+    """
+    unknown = set(options or {}) - {"session", "reset_mask"}
+    if unknown:
+        raise ValueError(f"options: {sorted(unknown)[0]!r} is not known; use 'session'")
+    if not options or options.get("session") is None:
+        return None
+    given = np.asarray(options["session"])
+    if given.dtype.kind not in "iu" or given.size not in (1, lanes):
+        raise ValueError(
+            f"options: session = {options['session']!r} is not allowed; give an index"
+            + (f", or {lanes} of them" if lanes > 1 else "")
+        )
+    if given.min() < 0 or given.max() >= sessions:
+        wrong = given[(given < 0) | (given >= sessions)].flat[0] if given.ndim else given
+        raise ValueError(
+            f"options: session {wrong} does not exist; choose from 0 to {sessions - 1}"
+        )
+    return np.broadcast_to(given.reshape(-1), (lanes,)).astype(np.int64)

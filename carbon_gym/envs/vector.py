@@ -1,0 +1,267 @@
+"""`CarbonRouting-v0` for many conversations at once, on the same kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from carbon_gym.envs.arrays import RESET_NEVER, RESET_NEXT_STEP, RESET_SAME_STEP
+from carbon_gym.envs.background import REFERENCE
+from carbon_gym.envs.information import vector_info
+from carbon_gym.envs.layout import ObservationLayout
+from carbon_gym.envs.options import resolve
+from carbon_gym.envs.routing import asked_sessions, desk_of, observation_space
+from carbon_gym.errors import InputError
+from carbon_gym.evaluation import DEFAULT_FLEETS
+from carbon_gym.scenario import Scenario
+from carbon_gym.scenario.schema import Split
+from carbon_gym.simulator.quotes import Quotes
+
+_RESETS = {
+    AutoresetMode.NEXT_STEP: RESET_NEXT_STEP,
+    AutoresetMode.SAME_STEP: RESET_SAME_STEP,
+    AutoresetMode.DISABLED: RESET_NEVER,
+}
+Observed = NDArray[np.float32] | dict[str, NDArray[np.float32]]
+
+
+class CarbonRoutingVectorEnv(VectorEnv[Any, Any, Any]):
+    """Conversations side by side; see `carbon_gym.envs.routing.CarbonRoutingEnv`.
+
+    Lane i is, bit for bit, the scalar environment seeded with ``seed + i``.
+
+    Args:
+        num_envs: Number of lanes B.
+        autoreset_mode: What becomes of a lane whose conversation ended: "NextStep" (its next step
+            begins another, whatever the action), "SameStep" (it begins another at once; the last
+            observation stands in ``info["final_obs"]``) or "Disabled" (`reset` with
+            ``options={"reset_mask": ...}``).
+        copy: Whether what is returned may be kept. False: observations, rewards, flags and info
+            are the environment's own arrays, and change with the next call.
+        threads: Threads that share the lanes.
+        max_episode_steps: Steps after which an episode is truncated.
+        scenario: See the scalar environment for this and the rest.
+        split: Likewise.
+        fleets: Likewise.
+        background: Likewise.
+        observation: Likewise.
+        mask: Likewise.
+        quality_constraint: Likewise.
+        quality_target: Likewise.
+        weights: Likewise.
+        co2_scale_g: Likewise.
+        max_turns: Likewise.
+        render_mode: Only None.
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        copy: bool = True,
+        threads: int = 1,
+        max_episode_steps: int | None = None,
+        scenario: str | Path | Scenario = "sharegpt",
+        split: Split | None = "train",
+        fleets: int = DEFAULT_FLEETS,
+        background: str = REFERENCE,
+        observation: str = "flat",
+        mask: str | None = "feasible",
+        quality_constraint: str | None = None,
+        quality_target: float | None = None,
+        weights: Mapping[str, float] | None = None,
+        co2_scale_g: float | None = None,
+        max_turns: int | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        for name, value in (("num_envs", num_envs), ("threads", threads)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InputError(f"{name} = {value!r} is not allowed; give a whole number from 1")
+        if render_mode is not None:
+            raise InputError(
+                f"render_mode = {render_mode!r}: the vector environment draws nothing; render a "
+                "scalar one"
+            )
+        limits = [limit for limit in (max_turns, max_episode_steps) if limit is not None]
+        self.options = resolve(
+            scenario,
+            split,
+            fleets,
+            background,
+            observation,
+            mask,
+            quality_constraint,
+            quality_target,
+            weights,
+            co2_scale_g,
+            min(limits) if limits else None,
+            render_mode,
+        )
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self._autoreset = _RESETS[self.autoreset_mode]
+        self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
+        self.num_envs = num_envs
+        self.world = self.options.world
+        self.copy = copy
+        self.layout = ObservationLayout(self.world.fleet)
+        self.single_observation_space = observation_space(self.layout, self.options.observation)
+        self.single_action_space = spaces.Discrete(len(self.world.fleet))
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._desk = desk_of(
+            self.options,
+            self.layout,
+            lanes=num_envs,
+            same_step=self._autoreset == RESET_SAME_STEP,
+            threads=min(threads, num_envs),
+        )
+        self._seeded = self._begun = False
+
+    @property
+    def quotes(self) -> Quotes:
+        """The priced turns to be served, as a policy sees them; row -1 for lanes that ended."""
+        self._check_begun()
+        return self._desk.quotes()
+
+    @property
+    def slots(self) -> int:
+        """Number of session slots, for `Policy.reset`."""
+        return self.world.simulator.slots
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The masks as bool (B, D); all allowed before `reset`."""
+        return np.asarray(self._desk.out.mask, dtype=np.bool_)
+
+    def reset(
+        self,
+        *,
+        seed: int | list[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Observed, dict[str, Any]]:
+        """Begin an episode in every lane, or in those of ``options["reset_mask"]``, bool (B,).
+
+        Args:
+            seed: Lane i gets ``seed + i``, or ``seed[i]``; None: the draws go on.
+            options: "reset_mask"; "session", an index or int (B,), names the conversations.
+        """
+        chosen = self._chosen(options)
+        self._seed(seed, chosen)
+        desk = self._desk
+        desk.begin(asked_sessions(options, self.num_envs, self.world.sessions), chosen)
+        self._begun = self._begun or bool(chosen.all())
+        info = {
+            "action_mask": self._kept(desk.out.mask),
+            "_action_mask": desk.always,
+            "session": self._kept(desk.out.session),
+            "_session": chosen,
+        }
+        return self._observed(desk.out.observation), info
+
+    def step(
+        self, actions: Any
+    ) -> tuple[Observed, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Serve one turn of every lane.
+
+        Args:
+            actions: Integers (B,), deployment indices.
+
+        Raises:
+            RuntimeError: Before `reset`, or a lane ended and nothing resets it.
+            ValueError: An action is no deployment; nothing was served.
+        """
+        self._check_begun()
+        desk = self._desk
+        chosen = self._checked(actions)
+        desk.step(chosen, self._autoreset)
+        out = desk.out
+        info = vector_info(desk, self.copy)
+        if self._autoreset == RESET_SAME_STEP:
+            self._add_final(info)
+        return (
+            self._observed(out.observation),
+            self._kept(out.reward),
+            self._kept(out.terminated),
+            self._kept(out.truncated),
+            info,
+        )
+
+    def _add_final(self, info: dict[str, Any]) -> None:
+        out = self._desk.out
+        ended = out.terminated | out.truncated
+        if ended.any():
+            info["final_obs"] = self._observed(out.final_observation)
+            info["final_info"] = {"action_mask": self._kept(out.final_mask), "_action_mask": ended}
+            info["_final_obs"] = info["_final_info"] = ended
+
+    def _observed(self, observation: NDArray[np.float32]) -> Observed:
+        kept = self._kept(observation)
+        return kept if self.options.observation == "flat" else self.layout.by_block(kept)
+
+    def _kept(self, array: NDArray[Any]) -> NDArray[Any]:
+        return array.copy() if self.copy else array
+
+    def _checked(self, actions: Any) -> NDArray[np.int64]:
+        given = np.asarray(actions)
+        if given.dtype.kind not in "iu" or given.shape != (self.num_envs,):
+            raise ValueError(
+                f"actions are {given.dtype} of shape {given.shape}; give integers of shape "
+                f"({self.num_envs},)"
+            )
+        chosen = np.ascontiguousarray(given, dtype=np.int64)
+        lane = self._desk.refused_lane(chosen, self._autoreset)
+        if lane < 0:
+            return chosen
+        last = len(self.world.fleet) - 1
+        if 0 <= chosen[lane] <= last:
+            raise RuntimeError(
+                f"lane {lane}: its episode is over; reset it with options={{'reset_mask': ...}}"
+            )
+        raise ValueError(
+            f"lane {lane}: deployment {chosen[lane]} does not exist; choose from 0 to {last}"
+        )
+
+    def _chosen(self, options: dict[str, Any] | None) -> NDArray[np.bool_]:
+        asked = None if options is None else options.get("reset_mask")
+        if asked is None:
+            return np.ones(self.num_envs, dtype=np.bool_)
+        chosen = np.asarray(asked)
+        if chosen.dtype != np.bool_ or chosen.shape != (self.num_envs,):
+            raise ValueError(
+                f"options: reset_mask is {chosen.dtype} of shape {chosen.shape}; give bool of "
+                f"shape ({self.num_envs},)"
+            )
+        if not self._begun and not chosen.all():
+            raise RuntimeError("the first reset() must begin every lane; leave out reset_mask")
+        return chosen
+
+    def _seed(self, seed: int | list[int | None] | None, chosen: NDArray[np.bool_]) -> None:
+        if seed is None and not self._seeded:
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        if seed is None:
+            return
+        if isinstance(seed, int | np.integer):
+            seeds: list[int | None] = [int(seed) + i for i in range(self.num_envs)]
+        else:
+            seeds = list(seed)
+        if len(seeds) != self.num_envs:
+            raise ValueError(f"{len(seeds)} seeds were given for {self.num_envs} lanes")
+        wanted = np.array([s is not None for s in seeds]) & chosen
+        given = [s for s, w in zip(seeds, wanted, strict=True) if w and s is not None]
+        self._desk.seed(given, wanted)
+        self._seeded = True
+
+    def _check_begun(self) -> None:
+        if not self._begun:
+            raise RuntimeError("call reset() first: no turn has arrived yet")
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Stop the threads."""
+        self._desk.close()
