@@ -79,7 +79,8 @@ def _share_of_year(unix_s: Column) -> Column:
     moment = unix_s.astype(np.int64).astype("datetime64[s]")
     year = moment.astype("datetime64[Y]")
     begin, end = year.astype("datetime64[s]"), (year + 1).astype("datetime64[s]")
-    return (moment - begin).astype(np.float64) / (end - begin).astype(np.float64)
+    share = (moment - begin).astype(np.float64) / (end - begin).astype(np.float64)
+    return np.asarray(share)
 
 
 def _change(now: FloatTable, before: FloatTable) -> FloatTable:

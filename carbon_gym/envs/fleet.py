@@ -125,8 +125,10 @@ class CarbonRoutingFleetEnv(LaneEnv):
             )
         served = [fleet for fleet, trace in enumerate(traces) if trace.turns]
         fleet = served[int(self.np_random.integers(len(served)))]
-        latest_s = max(float(traces[fleet].arrival_s[-1]) - self.window_s, 0.0)
-        return fleet, float(self.np_random.random()) * latest_s
+        # A window begins with a turn: more often where there is more traffic.
+        arrival_s = traces[fleet].arrival_s
+        whole = int(np.searchsorted(arrival_s, arrival_s[-1] - self.window_s))
+        return fleet, float(arrival_s[self.np_random.integers(max(whole, 1))])
 
     def _fleet_desk(self, fleet: int) -> Desk:
         world = self.world

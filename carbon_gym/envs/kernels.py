@@ -310,7 +310,9 @@ def _next_row(kit: Kit, b: int) -> int:
     """The row that the next step of lane `b` will quote, most likely."""
     row = kit.state.row[b] + 1
     over = kit.lanes.ended[b] or row >= kit.state.stop[b]
-    return kit.first[kit.lanes.upcoming[b]] if over and kit.static.one_session else row
+    if over and kit.static.one_session:
+        row = kit.first[kit.lanes.upcoming[b]]
+    return int(row)
 
 
 @inlined

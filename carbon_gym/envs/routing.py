@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -37,7 +37,10 @@ def observation_space(layout: ObservationLayout, form: str) -> spaces.Space[Any]
 class LaneEnv(gymnasium.Env[Any, Any]):
     """What both environments share: one lane, one step, one mask."""
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": list(RENDER_MODES), "render_fps": 2}
+    metadata = {  # noqa: RUF012 (as gymnasium declares it)
+        "render_modes": list(RENDER_MODES),
+        "render_fps": 2,
+    }
 
     def __init__(self, options: Options) -> None:
         self.options = options

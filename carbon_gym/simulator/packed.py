@@ -14,7 +14,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types as numba_types
-from numba.core import cgutils
+from numba.core import cgutils as numba_cgutils
 from numba.extending import intrinsic
 from numba.np import arrayobj as numba_arrays
 from numba.np.numpy_support import from_dtype
@@ -23,8 +23,10 @@ from carbon_gym.simulator.arrays import Shape
 
 Tuples = TypeVar("Tuples", bound=tuple[Any, ...])
 
-types: Any = numba_types  # untyped, both
+types: Any = numba_types  # none of these is typed
 arrayobj: Any = numba_arrays
+cgutils: Any = numba_cgutils
+config: Any = numba.config
 _WORD = ir.IntType(64)
 
 
@@ -42,7 +44,7 @@ class Packed(Generic[Tuples]):
 
     def __init__(self, tuples: Tuples) -> None:
         self.tuples = tuples
-        if numba.config.DISABLE_JIT:
+        if config.DISABLE_JIT:
             self.words: Any = tuples
             return
         self.words = np.array(_words(tuples, get_type(type(tuples))), dtype=np.int64)
@@ -90,7 +92,7 @@ def restorer(kind: type[NamedTuple]) -> Any:
 
     With ``NUMBA_DISABLE_JIT=1`` nothing is packed: it returns what it is given, the tuples.
     """
-    if numba.config.DISABLE_JIT:
+    if config.DISABLE_JIT:
         return lambda tuples: tuples
     made = get_type(kind)
 
@@ -142,7 +144,7 @@ def _array(context: Any, builder: Any, of: Any, address: Any, shape: list[Any]) 
 
 
 def _make_prefetch(lines: int) -> Any:
-    if numba.config.DISABLE_JIT:
+    if config.DISABLE_JIT:
         return lambda array, row: None
 
     @intrinsic  # type: ignore[misc, untyped-decorator, unused-ignore]
