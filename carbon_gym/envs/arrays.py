@@ -77,7 +77,7 @@ class Lanes(NamedTuple):
     stream: Keys  # (B,) key of the lane's draws
     episode: Ints  # (B,) episodes drawn so far
     upcoming: Ints  # (B,) the session to be drawn next
-    session: Ints  # (B,) the session that is served
+    session: Ints  # (B,) the session that is observed
     steps: Ints  # (B,) of the episode
     known: Ints  # (B,) rows before it can be observed
     episode_return: Floats  # (B,) of the running episode, or of the one that just ended

@@ -12,9 +12,9 @@ from carbon_gym.envs.layout import (
     PROMPT_SCALE_TOKENS,
     TURN_SCALE,
 )
-from carbon_gym.simulator.arrays import BoolTable, FloatTable, Static, Turns
+from carbon_gym.simulator.arrays import FloatTable, Static, Turns
 from carbon_gym.simulator.jit import kernel
-from carbon_gym.simulator.pricing import best_fitting, filter_models
+from carbon_gym.simulator.pricing import best_fitting
 
 _HOUR_S, _DAY_S, _WEEK_S = 3_600, 86_400, 604_800
 _MONDAY_UNIX_S = 4 * _DAY_S  # 1970-01-05
@@ -58,8 +58,9 @@ def context_of(
     )
     blocks = [np.stack(columns, axis=1), _saturated(now, INTENSITY_SCALE_G_PER_KWH)]
     blocks += [_change(now, hour_ago), _change(now, day_ago), _rank(now)]
-    ratio, admissible = _ratios(static, turns.quality_predicted, history + prompt + output)
-    blocks += [turns.quality_predicted, ratio, admissible.astype(np.float64)]
+    ratio = np.zeros(turns.quality_predicted.shape)
+    _fill_ratios(static, turns.quality_predicted, history + prompt + output, ratio)
+    blocks += [turns.quality_predicted, ratio, turns.model_admissible.astype(np.float64)]
     return np.ascontiguousarray(np.concatenate(blocks, axis=1, dtype=np.float32))
 
 
@@ -103,19 +104,9 @@ def _idle_s(turns: Turns) -> Column:
     return idle_s
 
 
-def _ratios(static: Static, quality: FloatTable, needed: Column) -> tuple[FloatTable, BoolTable]:
-    ratio = np.zeros(quality.shape)
-    admissible = np.zeros(quality.shape, dtype=np.bool_)
-    _fill_ratios(static, quality, needed, ratio, admissible)
-    return ratio, admissible
-
-
 @kernel
-def _fill_ratios(
-    s: Static, quality: FloatTable, needed: Column, ratio: FloatTable, admissible: BoolTable
-) -> None:
+def _fill_ratios(s: Static, quality: FloatTable, needed: Column, ratio: FloatTable) -> None:
     for row in range(quality.shape[0]):
         best = best_fitting(s, quality[row], needed[row])
-        filter_models(s, quality[row], needed[row], admissible[row])
         for m in range(quality.shape[1]):
             ratio[row, m] = min(quality[row, m] / best, 1.0) if best > 0.0 else 1.0

@@ -85,6 +85,7 @@ class Desk:
         self._drawn = np.full(lanes, -1, dtype=np.int64)
         self._quotes: Quotes | None = None
         self._fresh = False
+        self.info: dict[str, Any] | None = None
         self._threads = threads
         self._pool: ThreadPoolExecutor | None = None
         ledger = empty_ledger(lanes if static.one_session else len(turns.turn))
@@ -99,13 +100,13 @@ class Desk:
     # Addresses and threads belong to one process and one object.
     def __getstate__(self) -> dict[str, Any]:
         kept = self.__dict__.copy()
-        for name in ("words", "out", "state", "ledger", "_pool", "_quotes"):
+        for name in ("words", "out", "state", "ledger", "_pool", "_quotes", "info"):
             del kept[name]
         return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update(kept)
-        self._pool, self._quotes, self._fresh = None, None, False
+        self._pool, self._quotes, self._fresh, self.info = None, None, False, None
         self._pack(self.kit)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Desk:

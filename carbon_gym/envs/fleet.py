@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,14 +13,16 @@ import numpy as np
 from carbon_gym.envs.background import REFERENCE
 from carbon_gym.envs.desk import Desk
 from carbon_gym.envs.options import resolve
+from carbon_gym.envs.record import Record, WindowRecord
 from carbon_gym.envs.routing import LaneEnv, Observed
 from carbon_gym.errors import InputError
 from carbon_gym.evaluation import DEFAULT_FLEETS
-from carbon_gym.grid.series import iso_utc
 from carbon_gym.scenario import Scenario
 from carbon_gym.scenario.schema import Split
+from carbon_gym.workload.trace import Trace
 
 DEFAULT_WINDOW_S = 6 * 3600.0
+_DAY_S = 86_400.0
 
 
 class CarbonRoutingFleetEnv(LaneEnv):
@@ -42,7 +45,11 @@ class CarbonRoutingFleetEnv(LaneEnv):
         max_turns: int | None = None,
         render_mode: str | None = None,
     ) -> None:
-        if not 0.0 < window_s < float("inf"):
+        if (
+            isinstance(window_s, bool)
+            or not isinstance(window_s, int | float)
+            or not 0.0 < window_s < float("inf")
+        ):
             raise InputError(f"window_s = {window_s!r} is not allowed; give seconds above 0")
         super().__init__(
             resolve(
@@ -61,6 +68,7 @@ class CarbonRoutingFleetEnv(LaneEnv):
             )
         )
         self.window_s = window_s
+        self._fleet = 0
 
     @property
     def slots(self) -> int:
@@ -79,28 +87,28 @@ class CarbonRoutingFleetEnv(LaneEnv):
 
         Returns:
             The first turn's observation, and info with "action_mask", "fleet" and "start" (ISO
-            8601, UTC).
+            8601, UTC), which names the window again.
         """
         super().reset(seed=seed)
         fleet, start_s = self._window(options)
         trace = self.world.evaluation.traces[fleet]
-        begin = int(np.searchsorted(trace.arrival_s, start_s))
-        begin = min(begin, trace.turns - 1)
-        start_s = min(max(start_s, 0.0), float(trace.arrival_s[begin]))
-        end = int(np.searchsorted(trace.arrival_s, start_s + self.window_s))
+        begin, end = self._rows(trace, start_s)
         if end <= begin:  # nothing arrives in it: it begins with the next turn
             start_s = float(trace.arrival_s[begin])
-            end = int(np.searchsorted(trace.arrival_s, start_s + self.window_s))
+            if self.window_s >= 1.0:  # so that `info["start"]` names the same window again
+                start_s = math.floor(start_s)
+            begin, end = self._rows(trace, start_s)
         desk = self._fleet_desk(fleet)
         rows = slice(*self.world.bounds[fleet : fleet + 2])
         desk.warm(self.world.background.deployment[rows], begin)
         desk.state.stop[0] = end
         desk.out.known[0] = trace.turns
-        self._desk = desk
+        self._desk, self._fleet = desk, fleet
         info = {
             "action_mask": desk.out.mask[0].copy(),
+            "session": desk.out.session.item(0),
             "fleet": fleet,
-            "start": iso_utc(int(trace.origin_unix_s + start_s)),
+            "start": datetime.fromtimestamp(trace.origin_unix_s + start_s, UTC).isoformat(),
         }
         if self.render_mode is not None:
             self._watch_reset()
@@ -116,7 +124,7 @@ class CarbonRoutingFleetEnv(LaneEnv):
             unix_s = _unix_s(options["start"])
             for fleet, trace in enumerate(traces):
                 start_s = unix_s - trace.origin_unix_s
-                if trace.turns and 0.0 <= start_s <= trace.arrival_s[-1] and start_s < 86_400.0:
+                if trace.turns and 0.0 <= start_s <= trace.arrival_s[-1] and start_s < _DAY_S:
                     return fleet, start_s
             days = ", ".join(sorted(str(day) for day in self.world.evaluation.days))
             raise ValueError(
@@ -127,8 +135,15 @@ class CarbonRoutingFleetEnv(LaneEnv):
         fleet = served[int(self.np_random.integers(len(served)))]
         # A window begins with a turn: more often where there is more traffic.
         arrival_s = traces[fleet].arrival_s
-        whole = int(np.searchsorted(arrival_s, arrival_s[-1] - self.window_s))
-        return fleet, float(arrival_s[self.np_random.integers(max(whole, 1))])
+        latest_s = min(arrival_s[-1] - self.window_s, _DAY_S - 1)
+        whole = int(np.searchsorted(arrival_s, latest_s))
+        return fleet, math.floor(arrival_s[self.np_random.integers(max(whole, 1))])
+
+    def _rows(self, trace: Trace, start_s: float) -> tuple[int, int]:
+        """First row of a window and the row after its last."""
+        ends_s = (start_s, start_s + self.window_s)
+        begin, end = (int(row) for row in np.searchsorted(trace.arrival_s, ends_s))
+        return min(begin, trace.turns - 1), end
 
     def _fleet_desk(self, fleet: int) -> Desk:
         world = self.world
@@ -144,6 +159,9 @@ class CarbonRoutingFleetEnv(LaneEnv):
             slots=len(turns.session_key),
             size=self.layout.size,
         )
+
+    def _record(self, desk: Desk) -> Record:
+        return WindowRecord(self.world, desk, self._fleet)
 
     def _ledger_row(self, desk: Desk) -> int:
         return int(desk.state.row[0])

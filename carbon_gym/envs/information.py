@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from carbon_gym.envs.arrays import Lanes
 from carbon_gym.envs.desk import Desk
 
 
@@ -44,7 +47,7 @@ STEP_KEYS = (
 INDEX_KEY = Key("deployment_index", int, "where the turn was served, 0..D−1")
 NAME_KEY = Key("deployment", str, "its name, `model @ GPU @ region`; scalar environments only")
 MASK_KEY = Key("action_mask", np.int8, "int8 (D,), 1: allowed, of the observation returned")
-SESSION_KEY = Key("session", int, "index of the conversation served, 0..sessions−1")
+SESSION_KEY = Key("session", int, "conversation of the observation returned, 0..sessions−1")
 
 _OUTCOME = tuple(key.name for key in OUTCOME_KEYS)
 _STEP = tuple(key.name for key in STEP_KEYS)
@@ -85,6 +88,7 @@ def scalar_info(desk: Desk, at: int, names: tuple[str, ...]) -> dict[str, Any]:
         "refused": refused,
         "deployment_index": d,
         "deployment": names[d],
+        "session": desk.out.session.item(0),
         "action_mask": desk.out.mask[0].copy(),
     }
 
@@ -95,16 +99,36 @@ def vector_info(desk: Desk, copy: bool) -> dict[str, Any]:
     By Gymnasium's convention ``_key`` says for which lanes a key holds: for the outcome of a turn,
     those that served one.
     """
-    acted = desk.out.acted.copy() if copy else desk.out.acted
+    if copy:
+        return _views(desk.ledger.copy(), desk.out.step.copy(), desk.out, copied)
+    if desk.info is None:
+        desk.info = _views(desk.ledger, desk.out.step, desk.out, lambda array: array)
+    return dict(desk.info)
+
+
+def _views(
+    ledger: NDArray[np.void],
+    step: NDArray[np.void],
+    out: Lanes,
+    kept: Callable[[NDArray[Any]], NDArray[Any]],
+) -> dict[str, Any]:
+    """All keys, as views of the records; the rest as `kept`."""
+    acted = kept(out.acted)
     info: dict[str, Any] = {}
-    for source, keys in ((desk.ledger, _OUTCOME), (desk.out.step, _STEP)):
-        kept = source.copy() if copy else source  # one copy; the fields are views of it
+    for source, keys in ((ledger, _OUTCOME), (step, _STEP)):
         for key in keys:
-            info[key] = kept[key]
+            info[key] = source[key]
             info["_" + key] = acted
-        if source is desk.ledger:
-            info["deployment_index"] = kept["deployment"]
-            info["_deployment_index"] = acted
-    info["action_mask"] = desk.out.mask.copy() if copy else desk.out.mask
-    info["_action_mask"] = desk.always
+    info["deployment_index"] = ledger["deployment"]
+    info["_deployment_index"] = acted
+    always = np.ones(len(acted), dtype=np.bool_)
+    info["session"] = kept(out.session)
+    info["_session"] = always
+    info["action_mask"] = kept(out.mask)
+    info["_action_mask"] = always
     return info
+
+
+def copied(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy."""
+    return array.copy()

@@ -36,6 +36,7 @@ _MIX_A = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_B = np.uint64(0x94D049BB133111EB)
 _ONE, _ZERO, _TINY = np.float32(1.0), np.float32(0.0), np.float32(1e-30)
 
+_LONGEST_S = 1e30  # of a bound that is none, so that single precision holds it
 _AHEAD = 4  # lanes
 _STEPS_AN_HOUR = 12  # of the grid
 
@@ -55,7 +56,6 @@ def _reward(kit: Kit, b: int, d: int, at: int) -> None:
     turn = kit.turns.turn[state.row[b]]
     said = kit.turns.quality_predicted[state.row[b]]
     model = s.model[d]
-    needed = turn["history_tokens"] + turn["prompt_tokens"] + turn["predicted_output_tokens"]
     co2 = -entry["co2_g"] / rules.co2_scale_g
     late = -rules.ttft_weight * max(0.0, entry["ttft_s"] / s.ttft_bound_s - 1.0)
     quality = 0.0
@@ -63,10 +63,13 @@ def _reward(kit: Kit, b: int, d: int, at: int) -> None:
         quality = rules.quality_weight * (said[model] - rules.quality_target)
     refund, reached = 0.0, said[model]
     if entry["quality_violation"]:
-        # A model whose context does not fit cannot answer: its quality counts as 0.
-        fits = s.context_tokens[model] >= min(s.largest_context_tokens, needed)
-        reached = said[model] if fits else 0.0
-        shortfall = max(0.0, s.beta_q * best_fitting(s, said, needed) - reached)
+        needed = turn["history_tokens"] + turn["prompt_tokens"] + turn["predicted_output_tokens"]
+        best = best_fitting(s, said, needed)
+        if s.context_tokens[model] >= min(s.largest_context_tokens, needed):
+            shortfall = max(0.0, s.beta_q * best - reached)
+        else:  # it cannot answer: its quality counts as 0, and that is short of any filter
+            reached = 0.0
+            shortfall = s.beta_q * best if s.beta_q > 0.0 else best
         if rules.budget:
             quality = rules.quality_weight * (reached - rules.quality_target)
         quality -= rules.quality_weight * shortfall
@@ -126,15 +129,20 @@ def _observe_units(kit: Kit, k: int, b: int) -> None:
     load, places, available = q.unit_load[k], q.unit_places[k], q.unit_available[k]
     room = kit.lanes.observation[b, begin : begin + units]
     share = kit.lanes.observation[b, begin + units : begin + 2 * units]
-    total = 0
     for u in range(units):
-        total += load[u]
-    for u in range(units):
-        most = total if s.capacity_limit < 0.0 else places[u]
         room[u] = _ONE if available[u] else _ZERO
-        share[u] = np.float32(min(load[u], most)) / np.float32(max(most, 1))
-        if most <= 0 and s.capacity_limit >= 0.0:
-            share[u] = _ONE
+    if s.capacity_limit < 0.0:
+        total = 0
+        for u in range(units):
+            total += load[u]
+        part = _ONE / np.float32(max(total, 1))
+        for u in range(units):
+            share[u] = np.float32(load[u]) * part
+    else:
+        for u in range(units):
+            most = places[u] if places[u] > 0 else 1
+            some = np.float32(load[u]) / np.float32(most)
+            share[u] = some if load[u] < places[u] else _ONE
 
 
 @inlined
@@ -158,33 +166,28 @@ def _observe_deployments(kit: Kit, k: int, b: int, row: int) -> None:
     history = q.history_tokens[k]
     per_token = np.float32(1.0 / history) if history > 0 else _ZERO
     per_second = np.float32(1.0 / s.cache_ttl_s) if s.cache_ttl_s > 0.0 else _ZERO
-    ttl = np.float32(s.cache_ttl_s)
     evicted_until_s = kit.turns.evicted_until_s[min(row, kit.turns.evicted_until_s.shape[0] - 1)]
     for d in range(n):
-        cached[d] = min(np.float32(tokens[d]) * per_token, _ONE)
-    for d in range(n):  # inf where nothing is held
-        age[d] = np.float32(now_s - last_use_s[d])
-    if s.one_session:
-        for d in range(n):
-            margin[d] = np.float32(last_use_s[d] - evicted_until_s[d])
-    else:
-        for d in range(n):
-            margin[d] = np.float32(last_use_s[d] - state.pools[b, d]["evicted_until_s"])
-    for d in range(n):  # comparisons rather than min and max: only these vectorise
-        usable = tokens[d] > 0
-        old = age[d] if age[d] < ttl else ttl
-        old = old * per_second if usable else _ONE
-        spare = margin[d] if margin[d] < ttl else ttl
-        spare = spare * per_second if usable else _ZERO
-        left = _ONE - old
-        age[d] = old
-        margin[d] = spare if spare < left else left
+        cached[d] = _ZERO
+        age[d] = _ONE
+        margin[d] = _ZERO
+    lone = s.one_session
+    holders = state.holders[b if lone else 0]
+    for i in range(state.holding[b] if lone else n):
+        d = holders[i] if lone else i
+        if tokens[d] > 0:
+            until_s = evicted_until_s[d] if lone else state.pools[b, d]["evicted_until_s"]
+            old = min(np.float32(now_s - last_use_s[d]) * per_second, _ONE)
+            spare = np.float32(min(last_use_s[d] - until_s, s.cache_ttl_s)) * per_second
+            cached[d] = min(np.float32(tokens[d]) * per_token, _ONE)
+            age[d] = old
+            margin[d] = min(_ONE - old, spare)
     forced = kit.lanes.forced[b]
     reference = np.float32(prices_g[forced])
     for d in range(n):
         price = np.float32(prices_g[d])
         co2[d] = (price - reference) / (price + reference + _TINY)
-    bound = np.float32(s.ttft_bound_s)
+    bound = np.float32(min(s.ttft_bound_s, _LONGEST_S))
     for d in range(n):
         wait = np.float32(waits_s[d])
         ttft[d] = (wait - bound) / (wait + bound)
@@ -227,6 +230,7 @@ def _observe(kit: Kit, k: int, b: int) -> None:
         s.name_rank, q.co2_g[k], q.ttft_s[k], q.feasible[k], q.available[k], q.admissible[k]
     )
     kit.lanes.forced[b] = forced
+    kit.lanes.session[b] = q.slot[k]
     said, observation = kit.context[row], kit.lanes.observation[b]
     for i in range(said.shape[0]):
         observation[i] = said[i]
@@ -262,7 +266,6 @@ def _begin(kit: Kit, b: int, session: int) -> None:
         # Drawn an episode ahead, so that its turns can be fetched in time.
         session = lanes.upcoming[b] if lanes.episode[b] > 0 else _draw(kit, b)
         lanes.upcoming[b] = _draw(kit, b)
-    lanes.session[b] = session
     lanes.steps[b] = 0
     lanes.ended[b] = False
     lanes.known[b] = kit.first[session + 1]
@@ -271,10 +274,11 @@ def _begin(kit: Kit, b: int, session: int) -> None:
     state.stop[b] = kit.first[session + 1]
     state.sessions[b]["previous"] = NOWHERE
     state.sessions[b]["last_row"] = NOWHERE
-    held, last_use_s = state.held_tokens[b], state.last_use_s[b]
-    for d in range(held.shape[0]):
-        held[d] = 0
-        last_use_s[d] = -np.inf
+    held, last_use_s, holders = state.held_tokens[b], state.last_use_s[b], state.holders[b]
+    for i in range(state.holding[b]):
+        held[holders[i]] = 0
+        last_use_s[holders[i]] = -np.inf
+    state.holding[b] = 0
 
 
 @inlined
@@ -354,8 +358,8 @@ def refused_lane(words: Ints, actions: Ints, autoreset: int) -> int:
     """The first lane whose action is out of range or that ended and is not reset; or NOWHERE."""
     lanes = restore_kit(words).lanes
     for b in range(actions.shape[0]):
-        stuck = autoreset == RESET_NEVER and lanes.ended[b]
-        if stuck or actions[b] < 0 or actions[b] >= lanes.mask.shape[1]:
+        out_of_range = actions[b] < 0 or actions[b] >= lanes.mask.shape[1]
+        if autoreset == RESET_NEVER if lanes.ended[b] else out_of_range:
             return b
     return NOWHERE
 

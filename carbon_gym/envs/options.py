@@ -62,10 +62,23 @@ def resolve(
     _one_of("render_mode", render_mode, (None, *RENDER_MODES))
     if isinstance(fleets, bool) or not isinstance(fleets, int) or fleets < 1:
         raise InputError(f"fleets = {fleets!r} is not allowed; give a whole number from 1")
-    if max_turns is not None and (not isinstance(max_turns, int) or max_turns < 1):
+    if max_turns is not None and (
+        isinstance(max_turns, bool) or not isinstance(max_turns, int) or max_turns < 1
+    ):
         raise InputError(f"max_turns = {max_turns!r} is not allowed; give a whole number from 1")
-    if co2_scale is not None and not 0.0 < co2_scale < float("inf"):
+    if co2_scale is not None and not (_is_number(co2_scale) and 0.0 < co2_scale < float("inf")):
         raise InputError(f"co2_scale_g = {co2_scale!r} is not allowed; give grams above 0")
+    if quality_target_mean is not None and not (
+        _is_number(quality_target_mean) and 0.0 <= quality_target_mean <= 1.0
+    ):
+        raise InputError(
+            f"quality_target = {quality_target_mean!r} is not allowed; give a mean quality from 0 "
+            "to 1"
+        )
+    if not isinstance(background, str):
+        raise InputError(
+            f"background = {background!r} is not allowed; name a policy, or {REFERENCE!r}"
+        )
     weight = _weights(weights)
     loaded = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
     bounds = {"quality_constraint": quality_constraint, "quality_target": quality_target_mean}
@@ -74,8 +87,14 @@ def resolve(
     )
     background_policy(background, loaded)  # a wrong name is said before the long work
     budget = loaded.bounds.quality_constraint == "budget"
+    if quality_target_mean is not None and not budget:
+        raise InputError(
+            f"quality_target = {quality_target_mean} is of no use without a budget; add "
+            "quality_constraint='budget'"
+        )
+    world = world_of(loaded, split, fleets, background)
     rules = Rules(
-        co2_scale_g=co2_scale or co2_scale_g(loaded),
+        co2_scale_g=co2_scale or co2_scale_g(loaded, whole=world if split is None else None),
         quality_weight=weight["quality"],
         ttft_weight=weight["ttft"],
         capacity_weight=weight["capacity"],
@@ -84,7 +103,11 @@ def resolve(
         mask=_MASKS[mask],
         max_turns=max_turns or 0,
     )
-    world = world_of(loaded, split, fleets, background)
+    if world.sessions == 0:
+        raise InputError(
+            f"scenario {loaded.name!r} has no conversation in split {split!r}; raise "
+            "workload.sessions_per_fleet, or loosen workload.min_turns"
+        )
     return Options(world, rules, "flat" if observation == "flat" else "dict", render_mode)
 
 
@@ -97,17 +120,27 @@ def _with_bounds(scenario: Scenario, update: dict[str, Any]) -> Scenario:
 
 def _weights(given: Mapping[str, float] | None) -> dict[str, float]:
     weights = dict(DEFAULT_WEIGHTS)
+    if given is not None and not isinstance(given, Mapping):
+        raise InputError(f"weights = {given!r} is not allowed; give a mapping of {_named(weights)}")
     for name, value in (given or {}).items():
         if name not in weights:
             near = difflib.get_close_matches(str(name), list(weights), n=1, cutoff=0.4)
             hint = f"did you mean {near[0]!r}? " if near else ""
-            raise InputError(f"weights: {name!r} is not known; {hint}use {', '.join(weights)}")
-        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InputError(f"weights: {name!r} is not known; {hint}use {_named(weights)}")
+        if not _is_number(value):
             raise InputError(f"weights: {name} = {value!r} is not a number; give one from 0")
         if not 0.0 <= value < float("inf"):
             raise InputError(f"weights: {name} = {value!r} is not allowed; give a number from 0")
         weights[name] = float(value)
     return weights
+
+
+def _named(weights: Mapping[str, float]) -> str:
+    return ", ".join(weights)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:

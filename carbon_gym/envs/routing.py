@@ -18,6 +18,8 @@ from carbon_gym.envs.desk import Desk
 from carbon_gym.envs.information import scalar_info
 from carbon_gym.envs.layout import ObservationLayout
 from carbon_gym.envs.options import RENDER_MODES, Options, resolve
+from carbon_gym.envs.record import ConversationRecord, Record
+from carbon_gym.envs.render import Viewer
 from carbon_gym.evaluation import DEFAULT_FLEETS
 from carbon_gym.scenario import Scenario
 from carbon_gym.scenario.schema import Split
@@ -52,6 +54,9 @@ class LaneEnv(gymnasium.Env[Any, Any]):
         self._deployments = len(self.world.fleet)
         self._action = np.zeros(1, dtype=np.int64)
         self._desk: Desk | None = None
+        self._viewer: Viewer | None = None
+        if self.render_mode is not None:
+            self._viewer = Viewer(self.render_mode, self.metadata["render_fps"])
 
     @property
     def quotes(self) -> Quotes:
@@ -123,15 +128,47 @@ class LaneEnv(gymnasium.Env[Any, Any]):
             raise RuntimeError("call reset() first: no turn has arrived yet")
         return self._desk
 
+    def render(self) -> Any:
+        """The episode as the render mode shows it; nothing of the environment changes.
+
+        Returns:
+            "ansi": the lines that have not been given out since `reset`: a headline of the
+            episode, then one a turn served; "" if there is nothing new. "rgb_array": a frame,
+            uint8 (720, 1280, 3). "human": None; the window is up to date after every `reset` and
+            `step` anyway.
+
+        Raises:
+            RuntimeError: `reset` was never called.
+            InputError: "human" where no window can be opened.
+        """
+        self._begun()
+        if self._viewer is None:
+            gymnasium.logger.warn(
+                "render() does nothing without a render_mode; give one to gymnasium.make: "
+                + ", ".join(repr(mode) for mode in RENDER_MODES)
+            )
+            return None
+        return self._viewer.render()
+
     def _watch(self, info: dict[str, Any]) -> None:
-        """Remember what `render` shows of a turn just served."""
+        """Show a turn just served."""
+        if self._viewer is not None:
+            self._viewer.add(info)
 
     def _watch_reset(self) -> None:
-        """Remember what `render` shows of a new episode."""
+        """Show a new episode."""
+        if self._viewer is not None:
+            self._viewer.begin(self._record(self._begun()))
+
+    def _record(self, desk: Desk) -> Record:
+        """What is shown of the episode that begins."""
+        raise NotImplementedError
 
     def close(self) -> None:
-        """Free the lane."""
+        """Free the lane, and close the window."""
         self._desk = None
+        if self._viewer is not None:
+            self._viewer.close()
 
 
 def _index_in(action: Any) -> int:
@@ -206,6 +243,9 @@ class CarbonRoutingEnv(LaneEnv):
             "action_mask": desk.out.mask[0].copy(),
             "session": session,
         }
+
+    def _record(self, desk: Desk) -> Record:
+        return ConversationRecord(self.world, desk)
 
 
 def desk_of(

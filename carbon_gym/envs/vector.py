@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from carbon_gym.envs.arrays import RESET_NEVER, RESET_NEXT_STEP, RESET_SAME_STEP
+from carbon_gym.envs.arrays import RESET_NEVER, RESET_NEXT_STEP, RESET_SAME_STEP, Lanes
 from carbon_gym.envs.background import REFERENCE
 from carbon_gym.envs.information import vector_info
 from carbon_gym.envs.layout import ObservationLayout
@@ -105,7 +105,7 @@ class CarbonRoutingVectorEnv(VectorEnv[Any, Any, Any]):
             min(limits) if limits else None,
             render_mode,
         )
-        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.autoreset_mode = _mode(autoreset_mode)
         self._autoreset = _RESETS[self.autoreset_mode]
         self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
         self.num_envs = num_envs
@@ -130,6 +130,11 @@ class CarbonRoutingVectorEnv(VectorEnv[Any, Any, Any]):
         """The priced turns to be served, as a policy sees them; row -1 for lanes that ended."""
         self._check_begun()
         return self._desk.quotes()
+
+    @property
+    def lanes(self) -> Lanes:
+        """Outputs and clocks of the lanes: the environment's own arrays, to be read only."""
+        return self._desk.out
 
     @property
     def slots(self) -> int:
@@ -159,9 +164,9 @@ class CarbonRoutingVectorEnv(VectorEnv[Any, Any, Any]):
         self._begun = self._begun or bool(chosen.all())
         info = {
             "action_mask": self._kept(desk.out.mask),
-            "_action_mask": desk.always,
+            "_action_mask": self._kept(desk.always),
             "session": self._kept(desk.out.session),
-            "_session": chosen,
+            "_session": chosen.copy(),
         }
         return self._observed(desk.out.observation), info
 
@@ -177,12 +182,8 @@ class CarbonRoutingVectorEnv(VectorEnv[Any, Any, Any]):
             RuntimeError: Before `reset`, or a lane ended and nothing resets it.
             ValueError: An action is no deployment; nothing was served.
         """
-        self._check_begun()
-        desk = self._desk
-        chosen = self._checked(actions)
-        desk.step(chosen, self._autoreset)
-        out = desk.out
-        info = vector_info(desk, self.copy)
+        out = self.serve(actions)
+        info = vector_info(self._desk, self.copy)
         if self._autoreset == RESET_SAME_STEP:
             self._add_final(info)
         return (
@@ -192,6 +193,12 @@ class CarbonRoutingVectorEnv(VectorEnv[Any, Any, Any]):
             self._kept(out.truncated),
             info,
         )
+
+    def serve(self, actions: Any) -> Lanes:
+        """As `step`, for adapters: returns the lanes' own arrays alone."""
+        self._check_begun()
+        self._desk.step(self._checked(actions), self._autoreset)
+        return self._desk.out
 
     def _add_final(self, info: dict[str, Any]) -> None:
         out = self._desk.out
@@ -243,16 +250,22 @@ class CarbonRoutingVectorEnv(VectorEnv[Any, Any, Any]):
         return chosen
 
     def _seed(self, seed: int | list[int | None] | None, chosen: NDArray[np.bool_]) -> None:
-        if seed is None and not self._seeded:
-            seed = int(np.random.SeedSequence().generate_state(1)[0])
-        if seed is None:
+        if seed is None and self._seeded:
             return
+        if seed is None:
+            seed = _any_seed()
         if isinstance(seed, int | np.integer):
             seeds: list[int | None] = [int(seed) + i for i in range(self.num_envs)]
         else:
             seeds = list(seed)
         if len(seeds) != self.num_envs:
             raise ValueError(f"{len(seeds)} seeds were given for {self.num_envs} lanes")
+        for said in seeds:
+            if said is not None and (not isinstance(said, int | np.integer) or said < 0):
+                raise ValueError(f"seed {said!r} is not allowed; give whole numbers from 0")
+        if not self._seeded:  # lanes that are given none differ from one another too
+            fresh = _any_seed()
+            seeds = [fresh + i if said is None else said for i, said in enumerate(seeds)]
         wanted = np.array([s is not None for s in seeds]) & chosen
         given = [s for s, w in zip(seeds, wanted, strict=True) if w and s is not None]
         self._desk.seed(given, wanted)
@@ -264,4 +277,17 @@ class CarbonRoutingVectorEnv(VectorEnv[Any, Any, Any]):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Stop the threads."""
-        self._desk.close()
+        if hasattr(self, "_desk"):  # not if the arguments were refused
+            self._desk.close()
+
+
+def _mode(said: str | AutoresetMode) -> AutoresetMode:
+    try:
+        return AutoresetMode(said)
+    except ValueError:
+        known = ", ".join(repr(mode.value) for mode in AutoresetMode)
+        raise InputError(f"autoreset_mode = {said!r} is not allowed; use one of {known}") from None
+
+
+def _any_seed() -> int:
+    return int(np.random.SeedSequence().generate_state(1)[0])

@@ -87,17 +87,10 @@ class World:
     @cached_property
     def session_turns(self) -> Turns:
         """The turns in session order, with the traffic that each meets."""
-        turns, rows = self.simulator._turns, self.by_session
-        evicted_until_s = self.background.evicted_until_s
-        if len(evicted_until_s) > 1:
-            evicted_until_s = evicted_until_s[rows]
-        return turns._replace(
-            turn=turns.turn[rows],
-            quality_predicted=turns.quality_predicted[rows],
-            quality_realised=turns.quality_realised[rows],
-            others=self.background.others[rows],
-            evicted_until_s=evicted_until_s,
+        met = self.simulator._turns._replace(
+            others=self.background.others, evicted_until_s=self.background.evicted_until_s
         )
+        return met.at(self.by_session)
 
     @cached_property
     def session_context(self) -> NDArray[np.float32]:
@@ -112,14 +105,9 @@ class World:
             turns, rows = self.simulator._turns, slice(*self.bounds[fleet : fleet + 2])
             sessions = [trace.sessions for trace in self.evaluation.traces]
             first = sum(sessions[:fleet])
-            turn = turns.turn[rows].copy()
-            turn["slot"] -= first
-            own = turns._replace(
-                turn=turn,
-                session_key=turns.session_key[first : first + sessions[fleet]].copy(),
-                quality_predicted=turns.quality_predicted[rows].copy(),
-                quality_realised=turns.quality_realised[rows].copy(),
-            )
+            keys = turns.session_key[first : first + sessions[fleet]].copy()
+            own = turns.at(rows)._replace(session_key=keys)
+            own.turn["slot"] -= first
             context = context_of(self.static(one_session=False), own, self.origin_unix_s[rows])
             self._fleet_turns[fleet] = own, context
         return self._fleet_turns[fleet]
@@ -147,7 +135,10 @@ def world_of(
     fleets: int = DEFAULT_FLEETS,
     background: str = REFERENCE,
 ) -> World:
-    """The world of these arguments, made once per process; see `World`."""
+    """The world of these arguments, made once per process; see `World`.
+
+    Files that the scenario names are read once: change a file's name with its content.
+    """
     key = (scenario.model_dump_json(), split, fleets, background)
     if key not in _worlds:
         _worlds[key] = World(scenario, split, fleets, background)
@@ -157,12 +148,12 @@ def world_of(
     return _worlds[key]
 
 
-def co2_scale_g(scenario: Scenario) -> float:
+def co2_scale_g(scenario: Scenario, whole: World | None = None) -> float:
     """Mean CO2 per turn of the reference run on the training split, g: a constant of the scenario.
 
-    1 where nothing is emitted.
+    1 where nothing is emitted. Where conversations are not split, that of the `whole` world given.
     """
-    return world_of(scenario).co2_g_per_turn or 1.0
+    return (whole or world_of(scenario)).co2_g_per_turn or 1.0
 
 
 def quality_target(scenario: Scenario) -> float:

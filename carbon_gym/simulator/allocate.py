@@ -27,6 +27,7 @@ from carbon_gym.simulator.arrays import (
     Static,
     Turns,
 )
+from carbon_gym.simulator.pricing import filter_all
 from carbon_gym.simulator.quotes import Quotes
 from carbon_gym.workload.trace import Trace
 
@@ -78,7 +79,7 @@ def rows_by_session(trace: Trace) -> Ints:
 
 def turns_of(
     scenario: Scenario,
-    fleet: Deployments,
+    static: Static,
     traces: Sequence[Trace],
     orders: Sequence[Ints | None],
     grid: GridSeries,
@@ -112,15 +113,19 @@ def turns_of(
             told.append(checked_quality(said, trace.turns, len(models), method)[rows])
         first_slot += trace.sessions
         lengths += [trace.turns] if order is None else trace.session_turns.tolist()
+    turn, quality = np.concatenate(turns), np.concatenate(predicted)
+    admissible = np.zeros(quality.shape, dtype=np.bool_)
+    filter_all(static, turn, quality, admissible)
     return (
         Turns(
-            turn=np.concatenate(turns),
+            turn=turn,
             session_key=np.concatenate([trace.session_key for trace in traces]),
-            quality_predicted=np.concatenate(predicted),
+            quality_predicted=quality,
             quality_realised=np.concatenate(realised),
+            model_admissible=admissible,
             intensity=np.ascontiguousarray(series.values),
-            others=np.zeros((1, len(fleet.unit_share)), dtype=np.int32),
-            evicted_until_s=np.full((1, len(fleet)), -np.inf),
+            others=np.zeros((1, len(static.unit_share)), dtype=np.int32),
+            evicted_until_s=np.full((1, len(static.model)), -np.inf),
         ),
         lengths,
     )
@@ -152,6 +157,8 @@ def empty_state(static: Static, fleet: Deployments, bounds: Ints, slots: int) ->
         stop=bounds[1:].copy(),
         held_tokens=np.zeros((slots, deployments), dtype=np.int32),
         last_use_s=np.full((slots, deployments), -np.inf),
+        holders=np.zeros((lanes, deployments) if static.one_session else (1, 1), dtype=np.int32),
+        holding=np.zeros(lanes, dtype=np.int64),
         links=np.full((slots if static.bounded_memory else 1, deployments, 2), NOWHERE, np.int32),
         pools=np.full((lanes, deployments), np.array((0.0, NOWHERE, NOWHERE, -np.inf), dtype=POOL)),
         sessions=np.full(slots, np.array((NOWHERE, NOWHERE, NOWHERE), dtype=SESSION)),
@@ -161,7 +168,6 @@ def empty_state(static: Static, fleet: Deployments, bounds: Ints, slots: int) ->
         served=np.zeros((lanes, units), dtype=np.int64),
         served_total=np.zeros(lanes, dtype=np.int64),
         has_room=np.zeros((lanes, units), dtype=np.bool_),
-        passes=np.zeros((lanes, len(fleet.models)), dtype=np.bool_),
         path=np.full(
             (lanes if static.one_session and static.by_turns else 1, longest),
             NOWHERE,

@@ -132,10 +132,25 @@ class Turns(NamedTuple):
     session_key: Keys  # (K,) the same for a session in every run
     quality_predicted: FloatTable  # (N, M)
     quality_realised: FloatTable  # (N, M): the account's only
+    model_admissible: BoolTable  # (N, M) by the predicted quality and the models' contexts
     intensity: FloatTable  # (steps, R) gCO2eq/kWh
     # The traffic that a lane of one session meets; (1, ...) where there is none.
     others: Int32Table  # (N, U) other active sessions, or turns of others in the trailing slot
     evicted_until_s: FloatTable  # (N, D) caches last used by then have given way to others
+
+    def at(self, rows: Any) -> Turns:
+        """The turns of some rows (an index array or slice), as copies."""
+        alone = len(self.others) == 1
+        return self._replace(
+            turn=self.turn[rows].copy(),
+            quality_predicted=self.quality_predicted[rows].copy(),
+            quality_realised=self.quality_realised[rows].copy(),
+            model_admissible=self.model_admissible[rows].copy(),
+            others=self.others if alone else self.others[rows].copy(),
+            evicted_until_s=self.evicted_until_s
+            if len(self.evicted_until_s) == 1
+            else self.evicted_until_s[rows].copy(),
+        )
 
 
 class State(NamedTuple):
@@ -146,6 +161,8 @@ class State(NamedTuple):
     stop: Ints  # (B,)
     held_tokens: Int32Table  # (K, D)
     last_use_s: FloatTable  # (K, D); -inf: nothing held
+    holders: Int32Table  # (B, D) where a lone session's caches lie; (1, 1) where lanes are fleets
+    holding: Ints  # (B,) how many of them
     links: Int32Cube  # (K, D, 2) slots used next after and before this one there, or NOWHERE
     pools: Annotated[NDArray[np.void], Shape(POOL, 2)]  # (B, D)
     sessions: Annotated[NDArray[np.void], Shape(SESSION, 1)]  # (K,)
@@ -155,7 +172,6 @@ class State(NamedTuple):
     served: IntTable  # (B, U) turns of the trailing slot per unit
     served_total: Ints  # (B,)
     has_room: BoolTable  # (B, U) at the current quote
-    passes: BoolTable  # (B, M) models admissible at the current quote
     path: Int32Table  # (B, longest lane) deployments of a lane's turns; (1, 1) where none is asked
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from carbon_gym.simulator.arrays import NOWHERE, State, Static
+from carbon_gym.simulator.arrays import NOWHERE, Floats, State, Static
 from carbon_gym.simulator.jit import inlined, kernel
+from carbon_gym.simulator.pricing import idle_of
 
 _NEWER, _OLDER = 0, 1  # last axis of State.links
 
@@ -19,6 +20,8 @@ def drop(s: Static, state: State, b: int, slot: int, d: int) -> None:
         state.pools[b, d]["used_bytes"] -= s.kv_bytes_per_token[d] * state.held_tokens[slot, d]
     state.held_tokens[slot, d] = 0
     state.last_use_s[slot, d] = -np.inf
+    if s.one_session:
+        _strike_off(state, b, d)
     if not s.bounded_memory:
         return
     newer, older = state.links[slot, d, _NEWER], state.links[slot, d, _OLDER]
@@ -33,14 +36,48 @@ def drop(s: Static, state: State, b: int, slot: int, d: int) -> None:
 
 
 @inlined
+def _strike_off(state: State, b: int, d: int) -> None:
+    """Take `d` off the list of where a lone session's caches lie."""
+    holders = state.holders[b]
+    last = state.holding[b] - 1
+    for i in range(last):
+        if holders[i] == d:
+            holders[i] = holders[last]
+            break
+    state.holding[b] = last
+
+
+@inlined
+def forget_expired(
+    s: Static, state: State, b: int, slot: int, now_s: float, evicted_until_s: Floats
+) -> None:
+    """Strike off what a lone session can no longer use; that never comes back."""
+    held, last_use_s, holders = state.held_tokens[slot], state.last_use_s[slot], state.holders[b]
+    kept = 0
+    for i in range(state.holding[b]):
+        d = holders[i]
+        if idle_of(now_s, last_use_s[d], evicted_until_s[d]) <= s.cache_ttl_s:
+            holders[kept] = d
+            kept += 1
+        else:
+            held[d] = 0
+            last_use_s[d] = -np.inf
+    state.holding[b] = kept
+
+
+@inlined
 def hold(s: Static, state: State, b: int, slot: int, d: int, tokens: int, now_s: float) -> None:
     """Keep `tokens` of the session on deployment `d`, evicting the least recently used others."""
     if s.bounded_memory:
         _make_room(s, state, b, slot, d, tokens, now_s)
+    elif tokens == 0 or s.kv_bytes_per_token[d] * tokens > s.kv_room_bytes[d]:
+        drop(s, state, b, slot, d)
     else:
-        kept = s.kv_bytes_per_token[d] * tokens <= s.kv_room_bytes[d]
-        state.held_tokens[slot, d] = tokens if kept else 0
-        state.last_use_s[slot, d] = now_s if kept else -np.inf
+        if s.one_session and state.held_tokens[slot, d] == 0:
+            state.holders[b, state.holding[b]] = d
+            state.holding[b] += 1
+        state.held_tokens[slot, d] = tokens
+        state.last_use_s[slot, d] = now_s
 
 
 @kernel

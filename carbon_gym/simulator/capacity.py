@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from carbon_gym.simulator.arrays import NOWHERE, Ints, QuoteBuffers, State, Static, Turns
 from carbon_gym.simulator.jit import inlined
 
+_MOST_PLACES = 2.0**53  # a limit that is none must not overflow
 _CEIL_SLACK = 1e-9  # SPEC §10: every ceil is taken of its argument less this
 
 
@@ -57,36 +58,45 @@ def room(
     Written to the quote `k`; `q.previous` and `q.idle_s` are there already.
     """
     load, available, places = q.unit_load[k], q.unit_available[k], q.unit_places[k]
-    served, active = state.served[b], state.active[b]
+    # The account keeps its own, so that a policy that writes into its quotes changes nothing.
+    has_room = state.has_room[b]
     units = s.unit_share.shape[0]
     here = NOWHERE
+    total = 1
     if s.one_session:
         others = turns.others[min(row, turns.others.shape[0] - 1)]
-        total = 1
         for u in range(units):
             load[u] = others[u]
-            total += others[u]
+        for u in range(units):
+            total += load[u]
         if s.by_turns:
             total += _own_turns(s, turns, state, load, b, row)
         elif q.previous[k] != NOWHERE and q.idle_s[k] <= s.residency_s:
             here = s.unit[q.previous[k]]
     elif s.by_turns:
-        total = state.served_total[b] + 1
+        served = state.served[b]
+        total += state.served_total[b]
         for u in range(units):
             load[u] = served[u]
     else:
+        active = state.active[b]
         here = state.sessions[slot]["active_unit"]
         total = state.active_total[b] + (1 if here == NOWHERE else 0)
         for u in range(units):
             load[u] = active[u]
     if s.capacity_limit < 0.0:
         for u in range(units):
-            available[u] = True
             places[u] = NOWHERE
+        for u in range(units):
+            available[u] = True
     else:
         for u in range(units):
-            places[u] = math.ceil(s.unit_share[u] * s.capacity_limit * total - _CEIL_SLACK)
+            most = min(s.unit_share[u] * s.capacity_limit * total - _CEIL_SLACK, _MOST_PLACES)
+            places[u] = math.ceil(most)
+        for u in range(units):
             available[u] = load[u] < places[u]
     if here != NOWHERE:  # a session may always stay; the load is that of the others
         available[here] = True
         load[here] -= 0 if s.one_session else 1
+    for u in range(units):
+        has_room[u] = available[u]

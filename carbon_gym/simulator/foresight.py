@@ -75,12 +75,7 @@ def alone(simulator: Simulator, seen: Foresight, slots: Ints) -> Simulator:
         bounded_memory=False,
         one_session=True,
     )
-    part._turns = seen.world._replace(
-        turn=turn,
-        session_key=seen.world.session_key[slots],
-        quality_predicted=seen.world.quality_predicted[rows],
-        quality_realised=seen.world.quality_realised[rows],
-    )
+    part._turns = seen.world.at(rows)._replace(turn=turn, session_key=seen.world.session_key[slots])
     part.quality_predicted = part._turns.quality_predicted
     part.quality_realised = part._turns.quality_realised
     part.bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

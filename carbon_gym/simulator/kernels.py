@@ -23,12 +23,11 @@ from carbon_gym.simulator.arrays import (
     Static,
     Turns,
 )
-from carbon_gym.simulator.caches import drop, hold
+from carbon_gym.simulator.caches import drop, forget_expired, hold
 from carbon_gym.simulator.capacity import leave_behind, room
 from carbon_gym.simulator.jit import inlined, kernel, kernel_without_nan
 from carbon_gym.simulator.pricing import (
     energy_of,
-    filter_models,
     fresh_tokens,
     idle_of,
     intensity_with_pue,
@@ -89,37 +88,52 @@ def quote_lane(
         leave_behind(s, turns, state, ledger, b, now_s)
     room(s, turns, state, q, k, b, row, slot)
     said, quality = turns.quality_predicted[row], q.quality[k]
+    passes, model_admissible = turns.model_admissible[row], q.model_admissible[k]
     for m in range(s.context_tokens.shape[0]):
         quality[m] = said[m]
-    filter_models(s, quality, history + prompt + output, q.model_admissible[k])
+        model_admissible[m] = passes[m]
     # Rows of the lane as local views, and loops that each write one array: LLVM vectorises only
     # where few pairs of arrays could overlap.
     held, last_use_s = state.held_tokens[slot], state.last_use_s[slot]
     evicted_until_s = turns.evicted_until_s[min(row, turns.evicted_until_s.shape[0] - 1)]
     cached, energy, co2, ttft = q.cached_tokens[k], q.energy_kwh[k], q.co2_g[k], q.ttft_s[k]
     available, admissible, feasible = q.available[k], q.admissible[k], q.feasible[k]
-    unit_available, model_admissible = q.unit_available[k], q.model_admissible[k]
-    # The account keeps its own, so that a policy that writes into its quotes changes nothing.
-    has_room, passes = state.has_room[b], state.passes[b]
-    for u in range(s.unit_share.shape[0]):
-        has_room[u] = unit_available[u]
-    for m in range(s.context_tokens.shape[0]):
-        passes[m] = model_admissible[m]
-    for d in range(s.model.shape[0]):
-        tokens = usable_tokens(
-            s, held[d], idle_of(now_s, last_use_s[d], evicted_until_s[d]), history
-        )
-        cached[d] = np.int32(float(history) if s.full_cache else tokens)
-    for d in range(s.model.shape[0]):
-        energy[d] = energy_of(s, d, cached[d], fresh_tokens(history, cached[d], prompt), output)
-    for d in range(s.model.shape[0]):
-        ttft[d] = ttft_of(s, d, fresh_tokens(history, cached[d], prompt))
+    unit_available = q.unit_available[k]
+    if s.one_session and not s.full_cache:  # few deployments hold anything
+        fresh = fresh_tokens(history, 0, prompt)
+        for d in range(s.model.shape[0]):
+            cached[d] = 0
+        for d in range(s.model.shape[0]):
+            energy[d] = energy_of(s, d, 0, fresh, output)
+        for d in range(s.model.shape[0]):
+            ttft[d] = ttft_of(s, d, fresh)
+        forget_expired(s, state, b, slot, now_s, evicted_until_s)
+        holders = state.holders[b]
+        for i in range(state.holding[b]):
+            d = holders[i]
+            found = usable_tokens(s, held[d], now_s - last_use_s[d], history)
+            fresh = fresh_tokens(history, found, prompt)
+            cached[d] = np.int32(found)
+            energy[d] = energy_of(s, d, found, fresh, output)
+            ttft[d] = ttft_of(s, d, fresh)
+    else:
+        for d in range(s.model.shape[0]):
+            idle_s = idle_of(now_s, last_use_s[d], evicted_until_s[d])
+            found = usable_tokens(s, held[d], idle_s, history)
+            cached[d] = np.int32(float(history) if s.full_cache else found)
+        for d in range(s.model.shape[0]):
+            energy[d] = energy_of(s, d, cached[d], fresh_tokens(history, cached[d], prompt), output)
+        for d in range(s.model.shape[0]):
+            ttft[d] = ttft_of(s, d, fresh_tokens(history, cached[d], prompt))
     for d in range(s.model.shape[0]):
         co2[d] = facility_intensity[s.region[d]] * energy[d]
     for d in range(s.model.shape[0]):
         available[d] = unit_available[s.unit[d]]
-    for d in range(s.model.shape[0]):
-        admissible[d] = model_admissible[s.model[d]]
+    per_model = s.model.shape[0] // s.context_tokens.shape[0]  # models are outermost
+    for m in range(s.context_tokens.shape[0]):
+        passed, of_model = passes[m], admissible[m * per_model : (m + 1) * per_model]
+        for j in range(per_model):
+            of_model[j] = passed
     for d in range(s.model.shape[0]):
         feasible[d] = available[d] & admissible[d] & (ttft[d] <= s.ttft_bound_s)
 
@@ -275,7 +289,7 @@ def account(
         entry["recompute_kwh"] = s.energy_kwh_per_token[d] * (turn["history_tokens"] - cached)
     entry["quality_predicted"] = turns.quality_predicted[row, model]
     entry["quality_realised"] = turns.quality_realised[row, model]
-    entry["quality_violation"] = not state.passes[b, model]
+    entry["quality_violation"] = not turns.model_admissible[row, model]
     entry["ttft_violation"] = ttft_s > s.ttft_bound_s
     entry["capacity_violation"] = not state.has_room[b, s.unit[d]]
     entry["switched"] = previous != NOWHERE and previous != d

@@ -8,6 +8,7 @@ named tuples back. The types are read from the annotations of the tuples (`array
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_type_hints
 
 import numba
@@ -50,6 +51,7 @@ class Packed(Generic[Tuples]):
         self.words = np.array(_words(tuples, get_type(type(tuples))), dtype=np.int64)
 
 
+@cache
 def get_type(kind: type) -> Any:
     """Numba's type of a named tuple, from its annotations.
 

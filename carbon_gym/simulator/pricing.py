@@ -7,9 +7,10 @@ are compiled, and what that forbids: `carbon_gym.simulator.jit`.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from carbon_gym.simulator.arrays import Bools, Floats, Static
-from carbon_gym.simulator.jit import inlined
+from carbon_gym.simulator.arrays import Bools, BoolTable, Floats, FloatTable, Static
+from carbon_gym.simulator.jit import inlined, kernel
 
 
 @inlined
@@ -74,3 +75,14 @@ def filter_models(s: Static, quality: Floats, needed: float, admissible: Bools) 
     best = best_fitting(s, quality, needed)
     for m in range(s.context_tokens.shape[0]):
         admissible[m] = (s.context_tokens[m] >= fits_from) & (quality[m] >= s.beta_q * best)
+
+
+@kernel
+def filter_all(
+    s: Static, turn: NDArray[np.void], quality: FloatTable, admissible: BoolTable
+) -> None:
+    """`filter_models` for every turn: predicted quality and length are known beforehand."""
+    for row in range(quality.shape[0]):
+        asked = turn[row]["history_tokens"] + turn[row]["prompt_tokens"]
+        needed = asked + turn[row]["predicted_output_tokens"]
+        filter_models(s, quality[row], needed, admissible[row])

@@ -83,7 +83,7 @@ class Simulator:
         # The bound must not miss a cleaner region that a stale intensity hides.
         staleness_s = 0.0 if full_cache else scenario.grid.staleness_s
         self._turns, lengths = turns_of(
-            scenario, self.fleet, traces, rows, grid, predictor, staleness_s
+            scenario, self._static, traces, rows, grid, predictor, staleness_s
         )
         self.quality_predicted = self._turns.quality_predicted
         self.quality_realised = self._turns.quality_realised
