@@ -12,9 +12,9 @@ import numpy as np
 
 from carbon_gym.envs.background import REFERENCE
 from carbon_gym.envs.desk import Desk
+from carbon_gym.envs.lane import LaneEnv, Observed
 from carbon_gym.envs.options import resolve
 from carbon_gym.envs.record import Record, WindowRecord
-from carbon_gym.envs.routing import LaneEnv, Observed
 from carbon_gym.errors import InputError
 from carbon_gym.evaluation import DEFAULT_FLEETS
 from carbon_gym.scenario import Scenario
@@ -26,7 +26,61 @@ _DAY_S = 86_400.0
 
 
 class CarbonRoutingFleetEnv(LaneEnv):
-    """To be documented."""
+    """Serve all turns that arrive at a fleet in a window of time.
+
+    ## Description
+    As `CarbonRouting-v0`, but a step is the next turn of whichever session: capacity and memory are
+    shared and made by the agent itself. Before the window the background's policy has served the
+    day, so that pools and caches are warm.
+
+    ## Action Space
+    As in `carbon_gym.envs.routing.CarbonRoutingEnv`.
+
+    ## Observation Space
+    The same vector. ``margin`` is bounded by the latest last use that memory pressure has evicted.
+    ``layout`` is the same.
+
+    ## Rewards
+    The same.
+
+    ## Starting State
+    A fleet drawn uniformly and a window that begins with one of its turns.
+    ``reset(options={"start": time})`` names the start: Unix seconds, or ISO 8601 text with its
+    offset, on a day of one of the fleets.
+
+    ## Episode End
+    Never ``terminated``: a fleet does not end. ``truncated`` with the window's last turn; the
+    observation is that of the turn that follows, or, at the end of the day's traffic, the last
+    turn's with its deployment block zero.
+
+    ## Information
+    The same keys; "session" counts within the fleet. After ``reset``: "action_mask", "session",
+    "fleet" and "start".
+
+    ## Arguments
+    Those of `carbon_gym.envs.routing.CarbonRoutingEnv`, and
+
+    Args:
+        scenario: See there.
+        split: See there.
+        window_s: Length of the window, s.
+        fleets: See there.
+        background: Who has served the time before the window; see there.
+        observation: See there.
+        mask: See there.
+        quality_constraint: See there.
+        quality_target: See there.
+        weights: See there.
+        co2_scale_g: See there.
+        max_turns: See there.
+        render_mode: See there.
+
+    Raises:
+        InputError: An argument that cannot be used, in one sentence.
+
+    ## Version History
+    * v0: first version.
+    """
 
     def __init__(
         self,

@@ -42,12 +42,12 @@ STEP_KEYS = (
     Key("recomputed_tokens", int, "tokens of the history prefilled again"),
     Key("feasible", bool, "no violation"),
     Key("masked", bool, "the action was outside the mask"),
-    Key("refused", bool, "its pool had no room: executed on the forced deployment"),
+    Key("refused", bool, "no room in its pool: executed on the forced one"),
 )
 INDEX_KEY = Key("deployment_index", int, "where the turn was served, 0..D−1")
-NAME_KEY = Key("deployment", str, "its name, `model @ GPU @ region`; scalar environments only")
-MASK_KEY = Key("action_mask", np.int8, "int8 (D,), 1: allowed, of the observation returned")
-SESSION_KEY = Key("session", int, "conversation of the observation returned, 0..sessions−1")
+NAME_KEY = Key("deployment", str, "``model @ GPU @ region``; scalar environments only")
+MASK_KEY = Key("action_mask", np.int8, "1: allowed, of the observation returned")
+SESSION_KEY = Key("session", int, "conversation of the observation returned")
 
 _OUTCOME = tuple(key.name for key in OUTCOME_KEYS)
 _STEP = tuple(key.name for key in STEP_KEYS)

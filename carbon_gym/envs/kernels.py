@@ -1,6 +1,6 @@
 """Serving, observing and beginning lanes: the environments' step, compiled.
 
-Physics stands in `carbon_gym.simulator`; here are the reward, the mask and the observation.
+Physics stands in `carbon_gym.simulator`, the reward in `reward`, observation and mask in `observe`.
 Kernels take ``words``, a packed `Kit` (`carbon_gym.simulator.packed`), or as plain Python the kit.
 """
 
@@ -10,87 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from carbon_gym.envs.arrays import (
-    DRAW,
-    MASK_FEASIBLE,
-    MASK_ROOM,
-    RESET_NEVER,
-    RESET_SAME_STEP,
-    Kit,
-)
+from carbon_gym.envs.arrays import DRAW, RESET_NEVER, RESET_SAME_STEP, Kit
+from carbon_gym.envs.observe import observe
+from carbon_gym.envs.reward import write_terms
 from carbon_gym.simulator.arrays import NOWHERE, Bools, Ints
 from carbon_gym.simulator.jit import inlined, kernel
-from carbon_gym.simulator.kernels import (
-    FEASIBLE,
-    account,
-    account_of,
-    cheapest_of_lane,
-    move_on,
-    quote_lane,
-)
+from carbon_gym.simulator.kernels import account, move_on, quote_lane
 from carbon_gym.simulator.packed import prefetch, prefetch_wide, restorer
-from carbon_gym.simulator.pricing import best_fitting
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_A = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_B = np.uint64(0x94D049BB133111EB)
-_ONE, _ZERO, _TINY = np.float32(1.0), np.float32(0.0), np.float32(1e-30)
+_ZERO = np.float32(0.0)
 
-_LONGEST_S = 1e30  # of a bound that is none, so that single precision holds it
 _AHEAD = 4  # lanes
 _STEPS_AN_HOUR = 12  # of the grid
 
 restore_kit: Any = restorer(Kit)
-
-
-@inlined
-def _reward(kit: Kit, b: int, d: int, at: int) -> None:
-    """Terms of the reward for serving the current turn of lane `b` on `d`, before it moves on.
-
-    A violation never pays: `refund` takes back the CO2 by which it undercuts the reference, the
-    cheapest feasible deployment, and under a budget the priced quality by which it is better. If
-    nothing is feasible the forced deployment is the reference, and its lateness counts likewise.
-    """
-    s, state, rules = kit.static, kit.state, kit.rules
-    entry, step = kit.ledger[at], kit.lanes.step[b]
-    turn = kit.turns.turn[state.row[b]]
-    said = kit.turns.quality_predicted[state.row[b]]
-    model = s.model[d]
-    co2 = -entry["co2_g"] / rules.co2_scale_g
-    late = -rules.ttft_weight * max(0.0, entry["ttft_s"] / s.ttft_bound_s - 1.0)
-    quality = 0.0
-    if rules.budget:
-        quality = rules.quality_weight * (said[model] - rules.quality_target)
-    refund, reached = 0.0, said[model]
-    if entry["quality_violation"]:
-        needed = turn["history_tokens"] + turn["prompt_tokens"] + turn["predicted_output_tokens"]
-        best = best_fitting(s, said, needed)
-        if s.context_tokens[model] >= min(s.largest_context_tokens, needed):
-            shortfall = max(0.0, s.beta_q * best - reached)
-        else:  # it cannot answer: its quality counts as 0, and that is short of any filter
-            reached = 0.0
-            shortfall = s.beta_q * best if s.beta_q > 0.0 else best
-        if rules.budget:
-            quality = rules.quality_weight * (reached - rules.quality_target)
-        quality -= rules.quality_weight * shortfall
-    forced = kit.lanes.forced[b]
-    if d != forced and (entry["quality_violation"] or entry["ttft_violation"]):
-        _, _, forced_co2_g, forced_ttft_s = account_of(s, kit.turns, state, b, forced)
-        undercut = co2 + forced_co2_g / rules.co2_scale_g
-        if rules.budget:
-            # The shortfall, charged above, stays charged.
-            undercut += rules.quality_weight * (reached - said[s.model[forced]])
-        forced_late = -rules.ttft_weight * max(0.0, forced_ttft_s / s.ttft_bound_s - 1.0)
-        refund = -max(0.0, undercut) - max(0.0, late - forced_late)
-    step["reward_co2"] = co2
-    step["reward_refund"] = refund
-    step["reward_quality"] = quality
-    step["reward_ttft"] = late
-    step["recomputed_tokens"] = 0
-    if turn["turn"] > 0:
-        step["recomputed_tokens"] = turn["history_tokens"] - entry["cached_tokens"]
-    violation = entry["quality_violation"] or entry["ttft_violation"] or entry["capacity_violation"]
-    step["feasible"] = not violation
 
 
 @inlined
@@ -103,7 +39,7 @@ def _serve(kit: Kit, b: int, action: int) -> None:
     d = forced if refused else action
     at = b if s.one_session else state.row[b]
     account(s, kit.turns, state, kit.ledger, at, b, d)
-    _reward(kit, b, d, at)
+    write_terms(kit, b, d, at)
     step["reward_capacity"] = -kit.rules.capacity_weight if refused else 0.0
     step["refused"] = refused
     step["masked"] = lanes.mask[b, action] == 0
@@ -122,127 +58,10 @@ def _serve(kit: Kit, b: int, action: int) -> None:
     lanes.acted[b] = True
 
 
-@inlined
-def _observe_units(kit: Kit, k: int, b: int) -> None:
-    s, q = kit.static, kit.scratch
-    units, begin = s.unit_share.shape[0], kit.context.shape[1]
-    load, places, available = q.unit_load[k], q.unit_places[k], q.unit_available[k]
-    room = kit.lanes.observation[b, begin : begin + units]
-    share = kit.lanes.observation[b, begin + units : begin + 2 * units]
-    for u in range(units):
-        room[u] = _ONE if available[u] else _ZERO
-    if s.capacity_limit < 0.0:
-        total = 0
-        for u in range(units):
-            total += load[u]
-        part = _ONE / np.float32(max(total, 1))
-        for u in range(units):
-            share[u] = np.float32(load[u]) * part
-    else:
-        for u in range(units):
-            most = places[u] if places[u] > 0 else 1
-            some = np.float32(load[u]) / np.float32(most)
-            share[u] = some if load[u] < places[u] else _ONE
-
-
-@inlined
-def _observe_deployments(kit: Kit, k: int, b: int, row: int) -> None:
-    """Seven features of every deployment; short loops over views, which LLVM vectorises."""
-    s, q, state = kit.static, kit.scratch, kit.state
-    n = s.model.shape[0]
-    begin = kit.context.shape[1] + 2 * s.unit_share.shape[0]
-    whole = kit.lanes.observation[b]
-    cached = whole[begin : begin + n]
-    age = whole[begin + n : begin + 2 * n]
-    margin = whole[begin + 2 * n : begin + 3 * n]
-    co2 = whole[begin + 3 * n : begin + 4 * n]
-    ttft = whole[begin + 4 * n : begin + 5 * n]
-    inside = whole[begin + 5 * n : begin + 6 * n]
-    current = whole[begin + 6 * n : begin + 7 * n]
-    slot = b if s.one_session else kit.turns.turn[row]["slot"]
-    now_s = q.time_s[k]
-    tokens, last_use_s = q.cached_tokens[k], state.last_use_s[slot]
-    prices_g, waits_s, feasible = q.co2_g[k], q.ttft_s[k], q.feasible[k]
-    history = q.history_tokens[k]
-    per_token = np.float32(1.0 / history) if history > 0 else _ZERO
-    per_second = np.float32(1.0 / s.cache_ttl_s) if s.cache_ttl_s > 0.0 else _ZERO
-    evicted_until_s = kit.turns.evicted_until_s[min(row, kit.turns.evicted_until_s.shape[0] - 1)]
-    for d in range(n):
-        cached[d] = _ZERO
-        age[d] = _ONE
-        margin[d] = _ZERO
-    lone = s.one_session
-    holders = state.holders[b if lone else 0]
-    for i in range(state.holding[b] if lone else n):
-        d = holders[i] if lone else i
-        if tokens[d] > 0:
-            until_s = evicted_until_s[d] if lone else state.pools[b, d]["evicted_until_s"]
-            old = min(np.float32(now_s - last_use_s[d]) * per_second, _ONE)
-            spare = np.float32(min(last_use_s[d] - until_s, s.cache_ttl_s)) * per_second
-            cached[d] = min(np.float32(tokens[d]) * per_token, _ONE)
-            age[d] = old
-            margin[d] = min(_ONE - old, spare)
-    forced = kit.lanes.forced[b]
-    reference = np.float32(prices_g[forced])
-    for d in range(n):
-        price = np.float32(prices_g[d])
-        co2[d] = (price - reference) / (price + reference + _TINY)
-    bound = np.float32(min(s.ttft_bound_s, _LONGEST_S))
-    for d in range(n):
-        wait = np.float32(waits_s[d])
-        ttft[d] = (wait - bound) / (wait + bound)
-    for d in range(n):
-        inside[d] = _ONE if feasible[d] else _ZERO
-        current[d] = _ZERO
-    if q.previous[k] != NOWHERE:
-        current[q.previous[k]] = _ONE
-
-
-@inlined
-def _mask(kit: Kit, k: int, b: int, how: int) -> None:
-    """The mask of the observed turn; exactly the forced deployment where it would be empty."""
-    mask, q = kit.lanes.mask[b], kit.scratch
-    forced = kit.lanes.forced[b]
-    n = mask.shape[0]
-    if kit.rules.mask == MASK_FEASIBLE:
-        feasible = q.feasible[k]
-        for d in range(n):
-            mask[d] = feasible[d]
-        if how != FEASIBLE:
-            mask[forced] = 1
-    elif kit.rules.mask == MASK_ROOM:
-        available = q.available[k]
-        some = False
-        for d in range(n):
-            mask[d] = available[d]
-            some |= available[d]
-        if not some:
-            mask[forced] = 1
-
-
-@inlined
-def _observe(kit: Kit, k: int, b: int) -> None:
-    """Quote the current turn of lane `b` and write its observation and mask."""
-    s, q = kit.static, kit.scratch
-    row = kit.state.row[b]
-    quote_lane(s, kit.turns, kit.state, kit.ledger, q, k, b, row)
-    forced, how = cheapest_of_lane(
-        s.name_rank, q.co2_g[k], q.ttft_s[k], q.feasible[k], q.available[k], q.admissible[k]
-    )
-    kit.lanes.forced[b] = forced
-    kit.lanes.session[b] = q.slot[k]
-    said, observation = kit.context[row], kit.lanes.observation[b]
-    for i in range(said.shape[0]):
-        observation[i] = said[i]
-    _observe_units(kit, k, b)
-    _observe_deployments(kit, k, b, row)
-    _mask(kit, k, b, how)
-
-
 @kernel
 def _observe_apart(words: Ints, k: int, b: int) -> None:
     """`_observe` as a call, where it is not worth compiling again."""
-    _observe(restore_kit(words), k, b)
+    observe(restore_kit(words), k, b)
 
 
 @inlined
@@ -385,7 +204,7 @@ def step_lanes(
             arrived = _flag(kit, b)
         while True:  # so that `_observe` stands here, inlined, once
             if arrived:
-                _observe(kit, thread, b)
+                observe(kit, thread, b)
             else:
                 _close_costs(kit, b)
             if not lanes.ended[b] or autoreset != RESET_SAME_STEP:

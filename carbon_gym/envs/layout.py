@@ -45,17 +45,17 @@ CONTEXT_FEATURES = (
     Feature("change_24h", "R", -1.0, "the same against a day ago"),
     Feature("rank", "R", 0.0, "share of the other regions that are cleaner"),
     Feature("quality", "M", 0.0, "predicted quality q̂"),
-    Feature("quality_ratio", "M", 0.0, "q̂ / best q̂ of the models whose context fits, at most 1"),
+    Feature("quality_ratio", "M", 0.0, "q̂ / best q̂ of those whose context fits, at most 1"),
     Feature("admissible", "M", 0.0, "1 if the model is admissible"),
 )
 UNIT_FEATURES = (
     Feature("room", "U", 0.0, "1 if the pool takes this turn"),
-    Feature("load", "U", 0.0, "others' load / places, at most 1; without limit: share of all load"),
+    Feature("load", "U", 0.0, "others' load / places, at most 1; share of all where no limit"),
 )
 DEPLOYMENT_FEATURES = (
     Feature("cached", "D", 0.0, "C / H; 0 without history"),
     Feature("age", "D", 0.0, "age of a usable cache / TTL; 1 without one"),
-    Feature("margin", "D", 0.0, "time until TTL or memory pressure takes it, at least, / TTL"),
+    Feature("margin", "D", 0.0, "how far TTL and memory pressure are from it, / TTL"),
     Feature("co2", "D", -1.0, "(CO2 − reference) / (CO2 + reference), both estimated"),
     Feature("ttft", "D", -1.0, "(TTFT − τ) / (TTFT + τ)"),
     Feature("feasible", "D", 0.0, "1 if it is in F"),

@@ -2,186 +2,185 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import NDArray
 
-from carbon_gym.envs.arrays import RESET_NEVER
 from carbon_gym.envs.background import REFERENCE
 from carbon_gym.envs.desk import Desk
-from carbon_gym.envs.information import scalar_info
+from carbon_gym.envs.lane import LaneEnv, Observed
 from carbon_gym.envs.layout import ObservationLayout
-from carbon_gym.envs.options import RENDER_MODES, Options, resolve
+from carbon_gym.envs.options import Options, resolve
 from carbon_gym.envs.record import ConversationRecord, Record
-from carbon_gym.envs.render import Viewer
 from carbon_gym.evaluation import DEFAULT_FLEETS
 from carbon_gym.scenario import Scenario
 from carbon_gym.scenario.schema import Split
-from carbon_gym.simulator.quotes import Quotes
-
-Observed = NDArray[np.float32] | dict[str, NDArray[np.float32]]
-
-
-def observation_space(layout: ObservationLayout, form: str) -> spaces.Space[Any]:
-    """The space of one observation: a flat Box, or its blocks by name."""
-    if form == "flat":
-        return spaces.Box(layout.low, layout.high, dtype=np.float32)
-    low, high = layout.by_block(layout.low), layout.by_block(layout.high)
-    return spaces.Dict({k: spaces.Box(low[k], high[k], dtype=np.float32) for k in low})
-
-
-class LaneEnv(gymnasium.Env[Any, Any]):
-    """What both environments share: one lane, one step, one mask."""
-
-    metadata = {  # noqa: RUF012 (as gymnasium declares it)
-        "render_modes": list(RENDER_MODES),
-        "render_fps": 2,
-    }
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
-        self.world = options.world
-        self.render_mode = options.render_mode
-        self.layout = ObservationLayout(self.world.fleet)
-        self.observation_space = observation_space(self.layout, options.observation)
-        self.action_space = spaces.Discrete(len(self.world.fleet))
-        self._deployments = len(self.world.fleet)
-        self._action = np.zeros(1, dtype=np.int64)
-        self._desk: Desk | None = None
-        self._viewer: Viewer | None = None
-        if self.render_mode is not None:
-            self._viewer = Viewer(self.render_mode, self.metadata["render_fps"])
-
-    @property
-    def quotes(self) -> Quotes:
-        """The priced turn to be served, as a policy sees it: one lane (`Quotes`)."""
-        return self._begun().quotes()
-
-    @property
-    def slots(self) -> int:
-        """Number of session slots, for `Policy.reset`."""
-        return self.world.simulator.slots
-
-    def action_masks(self) -> NDArray[np.bool_]:
-        """The mask as bool (D,): allowed actions of the last observation; all before `reset`."""
-        if self._desk is None:
-            return np.ones(self._deployments, dtype=np.bool_)
-        return np.asarray(self._desk.out.mask[0], dtype=np.bool_)
-
-    def step(self, action: Any) -> tuple[Observed, float, bool, bool, dict[str, Any]]:
-        """Serve the turn on a deployment.
-
-        Args:
-            action: Deployment index: int, numpy integer or array of one of them.
-
-        Raises:
-            RuntimeError: The episode is over, or `reset` was never called.
-            ValueError: The action is no deployment.
-        """
-        desk = self._desk
-        if desk is None or desk.out.ended[0]:
-            raise RuntimeError("the episode is over; call reset() before the next step()")
-        chosen = self._checked(action)
-        at = self._ledger_row(desk)
-        self._action[0] = chosen
-        desk.step(self._action, RESET_NEVER)
-        out = desk.out
-        info = scalar_info(desk, at, self.layout.names)
-        if self.render_mode is not None:
-            self._watch(info)
-        return (
-            self._observed(desk),
-            out.reward.item(),
-            out.terminated.item(),
-            out.truncated.item(),
-            info,
-        )
-
-    def _checked(self, action: Any) -> int:
-        try:
-            chosen = operator.index(action)
-        except TypeError:
-            chosen = _index_in(action)
-        if not 0 <= chosen < self._deployments:
-            raise ValueError(
-                f"deployment {chosen} does not exist; choose from 0 to {self._deployments - 1}"
-            )
-        return chosen
-
-    def _observed(self, desk: Desk) -> Observed:
-        observation: NDArray[np.float32] = desk.out.observation[0].copy()
-        if self.options.observation == "flat":
-            return observation
-        return self.layout.by_block(observation)
-
-    def _ledger_row(self, desk: Desk) -> int:
-        return 0
-
-    def _begun(self) -> Desk:
-        if self._desk is None:
-            raise RuntimeError("call reset() first: no turn has arrived yet")
-        return self._desk
-
-    def render(self) -> Any:
-        """The episode as the render mode shows it; nothing of the environment changes.
-
-        Returns:
-            "ansi": the lines that have not been given out since `reset`: a headline of the
-            episode, then one a turn served; "" if there is nothing new. "rgb_array": a frame,
-            uint8 (720, 1280, 3). "human": None; the window is up to date after every `reset` and
-            `step` anyway.
-
-        Raises:
-            RuntimeError: `reset` was never called.
-            InputError: "human" where no window can be opened.
-        """
-        self._begun()
-        if self._viewer is None:
-            gymnasium.logger.warn(
-                "render() does nothing without a render_mode; give one to gymnasium.make: "
-                + ", ".join(repr(mode) for mode in RENDER_MODES)
-            )
-            return None
-        return self._viewer.render()
-
-    def _watch(self, info: dict[str, Any]) -> None:
-        """Show a turn just served."""
-        if self._viewer is not None:
-            self._viewer.add(info)
-
-    def _watch_reset(self) -> None:
-        """Show a new episode."""
-        if self._viewer is not None:
-            self._viewer.begin(self._record(self._begun()))
-
-    def _record(self, desk: Desk) -> Record:
-        """What is shown of the episode that begins."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Free the lane, and close the window."""
-        self._desk = None
-        if self._viewer is not None:
-            self._viewer.close()
-
-
-def _index_in(action: Any) -> int:
-    array = np.asarray(action)
-    if array.size != 1 or array.dtype.kind not in "iu":
-        raise ValueError(
-            f"action {action!r} is no deployment; give one integer, the index of a deployment"
-        )
-    return int(array.reshape(()))
 
 
 class CarbonRoutingEnv(LaneEnv):
-    """To be documented."""
+    """Serve one conversation, turn by turn, where it emits least.
+
+    ## Description
+    A conversation with a language model leaves its history in the KV cache of each deployment (a
+    model on a GPU type in a region) that served it. Each of its turns is a step: the agent picks
+    the deployment, and pays for the energy of the turn, the recomputation of history that is not
+    cached there included, at the carbon intensity of the region at that moment. Sessions, grids
+    and the reference run come from a scenario and one of its splits. Other traffic is background:
+    how full every pool is at each turn, and how long an idle cache survives memory pressure, as a
+    run of whole fleets by the background's policy left it. What the agent does does not change it.
+
+    ## Action Space
+    ``Discrete(D)``: the index of a deployment, models outermost, regions innermost;
+    ``layout.names`` has their names, `carbon_gym.wrappers.FactoredAction` turns it into
+    ``MultiDiscrete`` (model, GPU, region). ``info["action_mask"]`` and ``action_masks()`` say
+    which actions the mask allows; never none:
+
+    | mask | allows |
+    |---|---|
+    | "feasible" | the set F; if it is empty, exactly the forced deployment |
+    | "room" | deployments of pools with room; if there are none, the forced deployment |
+    | None | everything |
+
+    F holds the deployments whose pool has room, whose model is admissible and whose TTFT is at
+    most τ. The forced deployment is the cheapest of F; if only τ empties F, the shortest TTFT of
+    the rest; if no pool with room has an admissible model, the shortest TTFT of the admissible
+    ones anywhere. An action outside the mask is executed as chosen and marked ``masked``; in a
+    pool without room it is executed on the forced deployment and marked ``refused``.
+
+    ## Observation Space
+    A float32 ``Box``, everything in [0, 1] or [-1, 1] on fixed scales; no running statistics. With
+    R regions, M models, U pools, D deployments:
+
+    | slice | length | min | max | meaning |
+    |---|---|---|---|---|
+    | prompt | 1 | 0 | 1 | q / (q + 512 tokens) |
+    | history | 1 | 0 | 1 | H / (H + 4,096 tokens) |
+    | predicted_output | 1 | 0 | 1 | ô / (ô + 512 tokens) |
+    | turn | 1 | 0 | 1 | i / (i + 8), i = 0 on the first turn |
+    | idle | 1 | 0 | 1 | s / (s + TTL), s since the session's last turn; 1 on the first |
+    | hour | 2 | -1 | 1 | time of day, UTC |
+    | weekday | 2 | -1 | 1 | time of the week, UTC |
+    | month | 2 | -1 | 1 | time of the year, UTC |
+    | intensity | R | 0 | 1 | CI / (CI + 300 g/kWh), as the router sees it |
+    | change_1h | R | -1 | 1 | (CI − CI an hour ago) / (their sum) |
+    | change_24h | R | -1 | 1 | the same against a day ago |
+    | rank | R | 0 | 1 | share of the other regions that are cleaner |
+    | quality | M | 0 | 1 | predicted quality q̂ |
+    | quality_ratio | M | 0 | 1 | q̂ / best q̂ of those whose context fits, at most 1 |
+    | admissible | M | 0 | 1 | 1 if the model is admissible |
+    | room | U | 0 | 1 | 1 if the pool takes this turn |
+    | load | U | 0 | 1 | others' load / places, at most 1; share of all where no limit |
+    | cached | D | 0 | 1 | C / H; 0 without history |
+    | age | D | 0 | 1 | age of a usable cache / TTL; 1 without one |
+    | margin | D | 0 | 1 | how far TTL and memory pressure are from it, / TTL |
+    | co2 | D | -1 | 1 | (CO2 − reference) / (CO2 + reference), both estimated |
+    | ttft | D | -1 | 1 | (TTFT − τ) / (TTFT + τ) |
+    | feasible | D | 0 | 1 | 1 if it is in F |
+    | current | D | 0 | 1 | 1 if it served the session's last turn |
+
+    ``env.unwrapped.layout`` names the slices (``layout.slices["intensity"]``), gives the block of
+    the deployments as a (D, 7) matrix (``layout.deployments(observation)``) and holds what never
+    changes (``layout.constants``). The reference of ``co2`` is the cheapest deployment of F, or
+    the forced one if F is empty; where neither emits anything the feature is 0. With
+    ``observation="dict"`` the same vector is given as views: "turn" (11,), "grid" (4, R),
+    "quality" (3, M), "units" (2, U), "deployments" (D, 7). At the end of the conversation there is
+    no next turn: the observation is the last turn's, its deployment block zero.
+
+    ## Rewards
+    The sum of five terms, each in ``info``:
+
+    | term | value |
+    |---|---|
+    | reward_co2 | −co2_g / co2_scale_g |
+    | reward_quality | −λ_q · max(0, β_Q · best q̂ − q̂) |
+    | reward_ttft | −λ_t · max(0, TTFT / τ − 1) |
+    | reward_capacity | −λ_c if the action was refused |
+    | reward_refund | what a violation of quality or TTFT saves, taken back |
+
+    A violation saves the CO2 by which it undercuts the forced deployment, which is the cheapest of
+    F; without the refund it could pay. With ``quality_constraint="budget"`` the quality term is
+    λ_q · (q̂ − target), below the floor less the shortfall too, and the refund takes back priced
+    quality likewise. ``weights`` sets λ_q = 5, λ_t = 1, λ_c = 1. ``co2_scale_g`` is the mean CO2
+    per turn of the reference run on the training split, a constant of the scenario: the reference
+    policy earns −1 a turn in the mean. The tail is heavy and never clipped (docs/environment.md
+    has its quantiles). A model whose context is too short counts with quality 0; if nothing is
+    feasible, lateness is measured against the forced deployment's in the refund.
+
+    ## Starting State
+    The first turn of a conversation drawn uniformly from the split, with nothing cached.
+    ``reset(options={"session": index})`` names it, 0..``world.sessions``−1. Draws are keyed by the
+    seed and counted: ``reset(seed=s)`` begins them anew, ``reset()`` goes on.
+
+    ## Episode End
+    ``terminated`` with the last turn. ``truncated`` after ``max_turns`` turns, if that is fewer.
+
+    ## Information
+    After a step; after ``reset`` only "action_mask" and "session".
+
+    | key | type | meaning |
+    |---|---|---|
+    | co2_g | float | gCO2eq emitted by the turn |
+    | energy_kwh | float | kWh |
+    | ttft_s | float | time to first token, s |
+    | quality_predicted | float | q̂ of the model that served, in [0, 1] |
+    | quality_realised | float | q of the model that served, in [0, 1] |
+    | cached_tokens | int | tokens of the history found in the cache |
+    | recompute_kwh | float | kWh spent on history that was not cached |
+    | quality_violation | bool | the model was not admissible |
+    | ttft_violation | bool | TTFT above τ |
+    | capacity_violation | bool | served in a pool without room |
+    | switched | bool | the session's last turn was served elsewhere |
+    | reward_co2 | float | term of the reward: −co2_g / co2_scale_g |
+    | reward_refund | float | term: what a violation saved, taken back |
+    | reward_quality | float | term: quality |
+    | reward_ttft | float | term: lateness |
+    | reward_capacity | float | term: the action's pool had no room |
+    | recomputed_tokens | int | tokens of the history prefilled again |
+    | feasible | bool | no violation |
+    | masked | bool | the action was outside the mask |
+    | refused | bool | no room in its pool: executed on the forced one |
+    | deployment_index | int | where the turn was served, 0..D−1 |
+    | deployment | str | ``model @ GPU @ region``; scalar environments only |
+    | session | int | conversation of the observation returned |
+    | action_mask | int8 (D,) | 1: allowed, of the observation returned |
+
+    ## Arguments
+    All are JSON-plain.
+
+    Args:
+        scenario: A packaged scenario's name, a YAML file, or a `carbon_gym.Scenario`.
+        split: "train", "validation" or "test"; None: all of a conversation file.
+        fleets: Days laid as fleets, of whose sessions episodes are drawn.
+        background: "reference" (every turn to its cheapest feasible quote), a policy's name, or
+            ``module:Class``: who serves the other traffic.
+        observation: "flat" or "dict".
+        mask: "feasible", "room" or None.
+        quality_constraint: "filter" or "budget"; None: the scenario's.
+        quality_target: Mean predicted quality to reach under a budget; None: the scenario's.
+        weights: ``{"quality": λ_q, "ttft": λ_t, "capacity": λ_c}``, any of them.
+        co2_scale_g: g per unit of reward; None: the scenario's.
+        max_turns: Steps after which an episode is truncated.
+        render_mode: "ansi", "rgb_array", "human" or None.
+
+    Raises:
+        InputError: An argument that cannot be used, in one sentence.
+
+    Example:
+        >>> import carbon_gym, gymnasium
+        >>> env = gymnasium.make("CarbonRouting-v0", scenario="tiny")
+        >>> observation, info = env.reset(seed=0)
+        >>> action = env.unwrapped.quotes.cheapest()[0]
+        >>> observation, reward, terminated, truncated, info = env.step(action)
+
+    ## References
+    *Context Is Not Free* (arXiv 2610.35230). The formulas: docs/model.md.
+
+    ## Version History
+    * v0: first version.
+    """
 
     def __init__(
         self,

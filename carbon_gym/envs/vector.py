@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from carbon_gym.envs.arrays import RESET_NEVER, RESET_NEXT_STEP, RESET_SAME_STEP, Lanes
 from carbon_gym.envs.background import REFERENCE
 from carbon_gym.envs.information import vector_info
+from carbon_gym.envs.lane import observation_space
 from carbon_gym.envs.layout import ObservationLayout
 from carbon_gym.envs.options import resolve
-from carbon_gym.envs.routing import asked_sessions, desk_of, observation_space
+from carbon_gym.envs.routing import asked_sessions, desk_of
 from carbon_gym.errors import InputError
 from carbon_gym.evaluation import DEFAULT_FLEETS
 from carbon_gym.scenario import Scenario
