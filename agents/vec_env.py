@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
+from carbon_gym.envs.arrays import Lanes
 from carbon_gym.envs.vector import CarbonRoutingVectorEnv
 
 Observed = NDArray[np.float32] | dict[str, NDArray[np.float32]]
@@ -79,9 +80,16 @@ class CarbonVecEnv(VecEnv):
         self.env.reset(seed=seeds, options=self._asked())
         self._reset_seeds()
         self._reset_options()
-        lanes = self.env.lanes
-        self.reset_infos = [{"session": session} for session in lanes.session.tolist()]
-        return self._observed(lanes.observation)
+        return self._observed(self.env.lanes.observation)
+
+    @property
+    def reset_infos(self) -> list[dict[str, Any]]:
+        """The "session" of every lane's running conversation, made when asked for."""
+        return [{"session": session} for session in self.env.lanes.session.tolist()]
+
+    @reset_infos.setter
+    def reset_infos(self, infos: list[dict[str, Any]]) -> None:
+        """Ignored: the base class sets empty ones."""
 
     def _asked(self) -> dict[str, Any] | None:
         if not any(self._options):
@@ -113,18 +121,18 @@ class CarbonVecEnv(VecEnv):
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         ended = done.nonzero()[0]
         if len(ended):
-            self._add_ended(infos, ended)
+            self._add_ended(infos, ended, lanes)
         return self._observed(lanes.observation), lanes.reward.astype(np.float32), done, infos
 
-    def _add_ended(self, infos: list[dict[str, Any]], ended: NDArray[np.intp]) -> None:
+    def _add_ended(
+        self, infos: list[dict[str, Any]], ended: NDArray[np.intp], lanes: Lanes
+    ) -> None:
         """Fill in the infos of the lanes whose episodes ended; they have begun others."""
-        lanes = self.env.lanes
-        now_s = round(time.perf_counter() - self._made_s, 6)
-        final = lanes.final_observation[ended]
+        now_s = time.perf_counter() - self._made_s
+        final = lanes.final_observation.take(ended, axis=0)
         # Reading an item of a memoryview is several times quicker than of an array.
         terminated, total = lanes.terminated.data, lanes.episode_return.data
         steps, co2_g = self._steps.data, lanes.episode_co2_g.data
-        session = lanes.session.data
         for row, lane in enumerate(ended.tolist()):
             infos[lane] = {
                 "terminal_observation": final[row]
@@ -138,7 +146,6 @@ class CarbonVecEnv(VecEnv):
                     "co2_g": co2_g[lane],
                 },
             }
-            self.reset_infos[lane] = {"session": session[lane]}
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The masks of the last observations, bool (B, D); sb3-contrib asks by `env_method`."""

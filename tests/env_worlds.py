@@ -63,6 +63,13 @@ def random_scenario(seed: int, folder: Path, sessions: int = 40, **sections: Any
     return carbon_gym.load_scenario(world.scenario, **content)
 
 
+def constraint_of(budget: bool) -> dict[str, Any]:
+    """Quality per query, or as a mean."""
+    if budget:
+        return {"quality_constraint": "budget", "quality_target": 0.6}
+    return {"quality_constraint": "filter"}
+
+
 def scalar(**arguments: Any) -> Any:
     """A scalar environment of conversations, bare."""
     return gymnasium.make("CarbonRouting-v0", **{**TINY, **arguments}).unwrapped

@@ -290,6 +290,7 @@ def test_places_of_json_files_are_looked_at_before_the_work(tmp_path: Path) -> N
         refused(carbon_gym("speed", "--json", place), "--json", str(place), said)
         refused(carbon_gym("calibrate", "workload", "--out", place), "--out", str(place), said)
     refused(carbon_gym("speed", "--repeats", 0), "--repeats 0")
+    refused(carbon_gym("speed", "--only", "environment"), "--only", "nearest: 'environments'")
 
 
 def test_a_fault_of_ours_keeps_its_traceback(

@@ -14,7 +14,7 @@ import pytest
 from commandline import Outcome, benchmark, carbon_gym
 from inputs import MONDAY, write_grid, write_tokens
 
-from carbon_gym import __version__, speed
+from carbon_gym import __version__
 from carbon_gym.cli import benchmark as command
 from carbon_gym.cli import console
 from carbon_gym.cli.benchmark import QUICK_FLEETS, QUICK_SESSIONS
@@ -22,6 +22,7 @@ from carbon_gym.evaluation import FIRST_DAY
 from carbon_gym.grid.generator import generate_grid
 from carbon_gym.grid.statistics import load_statistics as load_grid_statistics
 from carbon_gym.resources import packaged
+from carbon_gym.speed import simulator
 from carbon_gym.workload.statistics import load_statistics
 
 COMMANDS = (
@@ -287,21 +288,21 @@ def test_an_own_grid_is_measured_and_can_be_used(tmp_path: Path) -> None:
 # --- speed ------------------------------------------------------------------------------------
 
 
-def test_speed_measures_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_speed_measures_the_simulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, size in (("LANES", 3), ("TURNS_PER_LANE", 4), ("FLEET_TURNS", 300)):
-        monkeypatch.setattr(speed, name, size)
-    monkeypatch.setattr(speed, "LONG_TRACE_TURNS", 500)
-    monkeypatch.setattr(speed, "_CARTPOLE_STEPS", 200)
+        monkeypatch.setattr(simulator, name, size)
+    monkeypatch.setattr(simulator, "LONG_TRACE_TURNS", 500)
+    monkeypatch.setattr(simulator, "_CARTPOLE_STEPS", 200)
     out = tmp_path / "speed.json"
-    outcome = carbon_gym("speed", "--repeats", 2, "--json", out)
+    outcome = carbon_gym("speed", "--only", "simulator", "--repeats", 2, "--json", out)
     assert (outcome.code, outcome.err) == (0, "")
-    rows = json.loads(out.read_text(encoding="utf-8"))["rows"]
+    rows = json.loads(out.read_text(encoding="utf-8"))["simulator"]
     assert rows[0]["name"].startswith("CartPole-v1")
     assert rows[1]["name"] == "simulator, 3 lanes x 60"
     for row in rows:
         assert 0 < row["low"] <= row["value"] <= row["high"]
         assert row["name"].strip() in outcome.out
     assert {row["unit"] for row in rows} == {"steps/s", "turns/s", "s", "GiB"}
-    long = speed._long_trace(300)
+    long = simulator._long_trace(300)
     assert long["turns"] > 0
     assert 0 < long["run_s"] < long["all_s"]

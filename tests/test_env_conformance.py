@@ -284,7 +284,8 @@ def test_actions_of_every_integer_kind_are_one_action(make: Any) -> None:
     for key in (*OUTCOME_KEYS, *STEP_KEYS, INDEX_KEY):
         assert type(info[key.name]) is key.dtype, key.name
     assert set(info) == {key.name for key in (*OUTCOME_KEYS, *STEP_KEYS, INDEX_KEY, NAME_KEY)} | {
-        "action_mask"
+        "action_mask",
+        "session",
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from env_play import Greedy, play_episodes, serve_sessions
-from env_worlds import assert_inside, fleet, masked_actions, random_scenario, vector
+from env_worlds import assert_inside, constraint_of, fleet, masked_actions, random_scenario, vector
 from inputs import write_grid, write_tokens
 
 import carbon_gym
@@ -27,8 +27,7 @@ def options_of(seed: int) -> dict[str, Any]:
         "autoreset_mode": MODES[seed % 2],
         "background": ("reference", "faircarbon", "session-affinity")[seed // 2 % 3],
         "max_turns": (None, 4, None, 1)[seed // 3 % 4],
-        "quality_constraint": "budget" if budget else "filter",
-        "quality_target": 0.5 if budget else None,
+        **constraint_of(budget),
         "threads": 1 + seed % 2,
     }
 
@@ -193,7 +192,7 @@ def test_the_scale_is_the_training_references_whatever_is_asked_for(background: 
 @pytest.mark.parametrize("constraint", ["filter", "budget"])
 def test_a_greedy_policy_breaks_no_constraint(constraint: str, tmp_path: Path) -> None:
     """One that maximises the reward of each step, over all actions, ties to the violation."""
-    arguments = {"quality_constraint": constraint, "quality_target": 0.6}
+    arguments = constraint_of(constraint == "budget")
     found = [Greedy(scenario="tiny", **arguments).play(100, 0)]
     found += [Greedy(scenario="sharegpt", **arguments).play(100, 0)]
     for seed in range(19):
@@ -213,8 +212,7 @@ def test_a_greedy_policy_breaks_no_constraint(constraint: str, tmp_path: Path) -
 def test_a_greedy_policy_breaks_none_on_ten_thousand_turns(name: str, constraint: str) -> None:
     greedy = Greedy(
         scenario=name,
-        quality_constraint=constraint,
-        quality_target=0.6,
+        **constraint_of(constraint == "budget"),
         co2_scale_g=None,
         fleets=4,
     )
@@ -225,8 +223,7 @@ def test_a_greedy_policy_breaks_none_on_ten_thousand_turns(name: str, constraint
 def test_rewards_of_violations_are_at_most_those_of_the_forced_deployment(tmp_path: Path) -> None:
     """Term by term: what a violation saves, it gives back."""
     for seed in range(16):
-        options = {"mask": None, "quality_constraint": ("filter", "budget")[seed % 2]}
-        options |= {"quality_target": 0.5}
+        options = {"mask": None, **constraint_of(seed % 2 == 1)}
         scenario = random_scenario(seed, tmp_path)
         env = vector(len(vector(1, scenario=scenario).world.fleet), scenario=scenario, **options)
         rng = np.random.default_rng(seed)

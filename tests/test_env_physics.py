@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from env_worlds import random_scenario, scalar
+from env_worlds import constraint_of, random_scenario, scalar
 from reference.simulator import ReferenceSimulator
 from test_simulator_differential import check_quote
 
@@ -19,13 +19,11 @@ from carbon_gym.scenario import Scenario
 from carbon_gym.simulator.arrays import OUTCOME
 
 SEEDS = range(16)
-OPTIONS = {"mask": None, "quality_target": 0.5}
 
 
 def options_of(seed: int) -> dict[str, Any]:
     weights = {"quality": 3.0, "ttft": 0.5, "capacity": 2.0} if seed % 3 == 0 else None
-    constraint = ("filter", "budget")[seed % 2]
-    return {**OPTIONS, "weights": weights, "quality_constraint": constraint}
+    return {"mask": None, "weights": weights, **constraint_of(seed % 2 == 1)}
 
 
 def intensity_of(world: Any, zone: str, unix_s: float) -> float:
@@ -276,9 +274,8 @@ def test_observations_are_what_the_layout_says(seed: int, tmp_path: Path) -> Non
             matrix = env.layout.deployments(observation)
             assert np.shares_memory(matrix, observation)
             assert np.array_equal(matrix[:, -1], np.float32(seen["current"]))
-            assert np.array_equal(as_dict["deployments"], matrix)
-            joined = [as_dict[key].reshape(-1) for key in ("turn", "grid", "quality", "units")]
-            assert np.array_equal(np.concatenate([*joined, matrix.T.reshape(-1)]), observation)
+            assert np.array_equal(env.layout.deployments(as_dict["deployments"]), matrix)
+            assert np.array_equal(np.concatenate(list(as_dict.values())), observation)
             usable += int(env.quotes.cached_tokens.any())
             action = int(rng.integers(env.action_space.n))
             observation, *_, info = env.step(action)

@@ -65,7 +65,7 @@ for name, rules in RULES.items():
         "fleets": 1,
         "co2_scale_g": 0.05,
         "quality_constraint": "budget" if name == "tight" else "filter",
-        "quality_target": 0.6,
+        "quality_target": 0.6 if name == "tight" else None,
         "mask": {"default": "feasible", "tight": "room"}.get(name),
     }
     for identity in ("CarbonRouting-v0", "CarbonRoutingFleet-v0"):

@@ -143,11 +143,12 @@ def test_a_fleet_environment_is_the_simulator_on_its_fleet() -> None:
         policy.reset(simulator.fleet, simulator.slots)
         for _ in range(start):
             simulator.commit(policy.choose(simulator.quote()))
-        observation, _ = env.reset(options={"start": trace.origin_unix_s + noon_s})
+        observation, said = env.reset(options={"start": trace.origin_unix_s + noon_s})
         ended = False
         for row in range(start, trace.turns):
             assert not ended
             quotes, own = simulator.quote(), env.quotes
+            assert said["session"] == trace.session[row]
             for field in ("cached_tokens", "co2_g", "ttft_s", "feasible", "unit_load", "previous"):
                 assert np.array_equal(getattr(quotes, field), getattr(own, field)), field
             assert np.array_equal(quotes.unit_places, own.unit_places)
@@ -159,6 +160,6 @@ def test_a_fleet_environment_is_the_simulator_on_its_fleet() -> None:
             for field in OUTCOME.names or ():
                 key = "deployment_index" if field == "deployment" else field
                 assert info[key] == simulator.ledger[field][row], field
-            ended = terminated or truncated
+            ended, said = terminated or truncated, info
         assert ended
         assert not observation[env.layout.slices["deployments"]].any()

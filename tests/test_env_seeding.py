@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from env_play import lanes_trajectory
 from env_worlds import (
+    constraint_of,
     equal,
     fleet,
     make_for_a_process,
@@ -101,7 +102,7 @@ def test_lanes_are_scalar_environments_in_random_worlds(mode: str, tmp_path: Pat
             "scenario": random_scenario(seed, tmp_path),
             "mask": (None, "feasible")[seed % 2],
         }
-        options |= {"quality_target": 0.5, "quality_constraint": ("filter", "budget")[seed // 4]}
+        options |= constraint_of(seed >= 4)
         env = vector(3, autoreset_mode=mode, observation="dict", **options)
         alone = [scalar(observation="dict", **options) for _ in range(3)]
         assert_lanes_are_scalar(env, alone, seed, mode)
@@ -137,7 +138,7 @@ def assert_lanes_are_scalar(env: Any, scalars: list[Any], seed: int, mode: str) 
                 alone, gain, last, cut, alone_info = it.step(actions[b])
                 assert (gain, last, cut) == (reward[b], terminated[b], truncated[b])
                 for key, value in alone_info.items():
-                    if key not in ("action_mask", "deployment"):
+                    if key not in ("action_mask", "deployment", "session"):
                         assert info["_" + key][b]
                         assert info[key][b] == value, key
             if mode == "SameStep" and ended[b]:
@@ -150,6 +151,7 @@ def assert_lanes_are_scalar(env: Any, scalars: list[Any], seed: int, mode: str) 
                 assert not info["_final_obs"][b]
             assert equal(lane_of(observation, b), alone)
             assert np.array_equal(info["action_mask"][b], alone_info["action_mask"])
+            assert info["session"][b] == alone_info["session"]
             over = ended[b] and mode != "SameStep"
             for name in ("co2_g", "feasible", "unit_load", "session_key") if not over else ():
                 assert np.array_equal(getattr(env.quotes, name)[b], getattr(it.quotes, name)[0])

@@ -48,5 +48,5 @@ app.command(short_help="Tune the baselines' knobs on validation.", epilog=TUNE_E
     tune_baselines
 )
 app.command(short_help="Find how wide the clairvoyant's search must be.")(clairvoyant)
-app.command(short_help="Measure the simulator on this machine.")(speed)
+app.command(short_help="Measure speed on this machine.")(speed)
 app.add_typer(calibrate, name="calibrate", short_help="Remake the generators' statistics.")

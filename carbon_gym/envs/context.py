@@ -12,6 +12,7 @@ from carbon_gym.envs.layout import (
     PROMPT_SCALE_TOKENS,
     TURN_SCALE,
 )
+from carbon_gym.envs.observe import unit_features
 from carbon_gym.simulator.arrays import FloatTable, Static, Turns
 from carbon_gym.simulator.jit import kernel
 from carbon_gym.simulator.pricing import best_fitting
@@ -34,7 +35,8 @@ def context_of(
         origin_unix_s: int64 (N,), to which each turn's arrival is relative.
 
     Returns:
-        float32 (N, 11 + 4·R + 3·M), in the order of `layout.CONTEXT_FEATURES`.
+        float32 (N, 11 + 4·R + 3·M), in the order of `layout.CONTEXT_FEATURES`; for lone sessions
+        under the rule `sessions` with room and load of the units amid the others, (N, … + 2·U).
     """
     turn = turns.turn
     unix_s = origin_unix_s + turn["arrival_s"]
@@ -61,6 +63,10 @@ def context_of(
     ratio = np.zeros(turns.quality_predicted.shape)
     _fill_ratios(static, turns.quality_predicted, history + prompt + output, ratio)
     blocks += [turns.quality_predicted, ratio, turns.model_admissible.astype(np.float64)]
+    if static.one_session and not static.by_turns:
+        units = np.zeros((len(turn), 2 * len(static.unit_share)), dtype=np.float32)
+        unit_features(static, turns.others, units)
+        blocks.append(units)
     return np.ascontiguousarray(np.concatenate(blocks, axis=1, dtype=np.float32))
 
 

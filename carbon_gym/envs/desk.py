@@ -87,6 +87,7 @@ class Desk:
         self._fresh = False
         self.info: dict[str, Any] | None = None
         self._threads = threads
+        self._direct = _COMPILED and threads == 1 and static.one_session
         self._pool: ThreadPoolExecutor | None = None
         ledger = empty_ledger(lanes if static.one_session else len(turns.turn))
         scratch = _buffers(quotes_of(static, fleet, threads))
@@ -95,12 +96,23 @@ class Desk:
     def _pack(self, kit: Kit) -> None:
         self.kit = kit
         self.out, self.state, self.ledger = kit.lanes, kit.state, kit.ledger
+        self.observation, self.mask = kit.lanes.observation[0], kit.lanes.mask[0]
         self.words = Packed(kit).words
 
     # Addresses and threads belong to one process and one object.
     def __getstate__(self) -> dict[str, Any]:
         kept = self.__dict__.copy()
-        for name in ("words", "out", "state", "ledger", "_pool", "_quotes", "info"):
+        for name in (
+            "words",
+            "out",
+            "state",
+            "ledger",
+            "observation",
+            "mask",
+            "_pool",
+            "_quotes",
+            "info",
+        ):
             del kept[name]
         return kept
 
@@ -142,7 +154,12 @@ class Desk:
     def step(self, actions: Ints, autoreset: int) -> None:
         """Serve one turn of every lane; actions int64 (B,) in range."""
         self._fresh = False
-        self._over_threads(kernels.step_lanes, actions, after=(autoreset,))
+        if self._direct:  # the shortest way: it is taken once a turn
+            kernels.step_lanes(self.words, actions, 0, len(self.always), 0, autoreset)
+        elif self._static.one_session:
+            self._over_threads(kernels.step_lanes, actions, after=(autoreset,))
+        else:
+            kernels.step_fleet(self.words, actions)
 
     def refused_lane(self, actions: Ints, autoreset: int) -> int:
         """First lane that cannot take its action, or NOWHERE."""
@@ -151,7 +168,7 @@ class Desk:
     def warm(self, served: Ints, until: int) -> None:
         """Serve the fleet's turns before row `until` where they were `served`."""
         self._fresh = False
-        kernels.warm_lane(self.words, served, until)
+        kernels.warm_fleet(self.words, served, until)
 
     def quotes(self) -> Quotes:
         """The quotes of every lane's current turn, made when they are first asked for."""

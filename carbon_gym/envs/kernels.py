@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from carbon_gym.envs.arrays import DRAW, RESET_NEVER, RESET_SAME_STEP, Kit
+from carbon_gym.envs.layout import DEPLOYMENT_WIDTH
 from carbon_gym.envs.observe import observe
 from carbon_gym.envs.reward import write_terms
 from carbon_gym.simulator.arrays import NOWHERE, Bools, Ints
@@ -56,12 +57,6 @@ def _serve(kit: Kit, b: int, action: int) -> None:
     lanes.episode_co2_g[b] += kit.ledger[at]["co2_g"]
     lanes.steps[b] += 1
     lanes.acted[b] = True
-
-
-@kernel
-def _observe_apart(words: Ints, k: int, b: int) -> None:
-    """`_observe` as a call, where it is not worth compiling again."""
-    observe(restore_kit(words), k, b)
 
 
 @inlined
@@ -120,7 +115,8 @@ def _fetch_ahead(kit: Kit, b: int, end: int) -> None:
         prefetch(kit.turns.turn, row)
         prefetch(kit.turns.quality_predicted, row)
         prefetch(kit.turns.quality_realised, row)
-        prefetch(kit.turns.others, min(row, kit.turns.others.shape[0] - 1))
+        prefetch(kit.turns.model_admissible, row)
+        prefetch(kit.turns.unit_open, min(row, kit.turns.unit_open.shape[0] - 1))
         prefetch_wide(kit.context, row)
     if b + 1 < end:
         turn = kit.turns.turn[_next_row(kit, b + 1)]
@@ -156,7 +152,7 @@ def _flag(kit: Kit, b: int) -> bool:
 def _close_costs(kit: Kit, b: int) -> None:
     """The observation stays the last turn's; its costs are no longer there to be had."""
     observation = kit.lanes.observation[b]
-    begin = kit.context.shape[1] + 2 * kit.static.unit_share.shape[0]
+    begin = observation.shape[0] - DEPLOYMENT_WIDTH * kit.static.model.shape[0]
     for i in range(begin, observation.shape[0]):
         observation[i] = _ZERO
 
@@ -183,35 +179,40 @@ def refused_lane(words: Ints, actions: Ints, autoreset: int) -> int:
     return NOWHERE
 
 
+@inlined
+def _step(kit: Kit, b: int, action: int, thread: int, autoreset: int, lone: bool) -> None:
+    lanes = kit.lanes
+    arrived = True
+    if lone and lanes.ended[b]:
+        _clear(kit, b)
+        _begin(kit, b, DRAW)
+    else:
+        if lanes.steps[b] == 0:
+            lanes.episode_return[b] = 0.0
+            lanes.episode_co2_g[b] = 0.0
+        _serve(kit, b, action)
+        arrived = _flag(kit, b)
+    while True:  # so that `observe` stands here, inlined, once
+        if arrived:
+            observe(kit, thread, b, lone)
+        else:
+            _close_costs(kit, b)
+        if not (lone and lanes.ended[b] and autoreset == RESET_SAME_STEP):
+            break
+        _keep_final(kit, b)
+        _begin(kit, b, DRAW)
+        arrived = True
+
+
 @kernel
 def step_lanes(
     words: Ints, actions: Ints, begin: int, end: int, thread: int, autoreset: int
 ) -> None:
-    """Step lanes ``begin:end``; the actions were checked."""
+    """Step the conversations ``begin:end``; the actions were checked."""
     kit = restore_kit(words)
-    lanes = kit.lanes
     for b in range(begin, end):
         _fetch_ahead(kit, b, end)
-        arrived = True
-        if lanes.ended[b]:
-            _clear(kit, b)
-            _begin(kit, b, DRAW)
-        else:
-            if lanes.steps[b] == 0:
-                lanes.episode_return[b] = 0.0
-                lanes.episode_co2_g[b] = 0.0
-            _serve(kit, b, actions[b])
-            arrived = _flag(kit, b)
-        while True:  # so that `_observe` stands here, inlined, once
-            if arrived:
-                observe(kit, thread, b)
-            else:
-                _close_costs(kit, b)
-            if not lanes.ended[b] or autoreset != RESET_SAME_STEP:
-                break
-            _keep_final(kit, b)
-            _begin(kit, b, DRAW)
-            arrived = True
+        _step(kit, b, actions[b], thread, autoreset, True)
 
 
 @kernel
@@ -224,11 +225,17 @@ def begin_lanes(
         if chosen[b]:
             _clear(kit, b)
             _begin(kit, b, sessions[b])
-            _observe_apart(words, thread, b)
+            observe(kit, thread, b, True)
 
 
 @kernel
-def warm_lane(words: Ints, served: Ints, until: int) -> None:
+def step_fleet(words: Ints, actions: Ints) -> None:
+    """Step the fleet in lane 0; the action was checked."""
+    _step(restore_kit(words), 0, actions[0], 0, RESET_NEVER, False)
+
+
+@kernel
+def warm_fleet(words: Ints, served: Ints, until: int) -> None:
     """Serve the turns of lane 0 before row `until` where they were `served`, then observe it."""
     kit = restore_kit(words)
     state = kit.state
@@ -239,4 +246,4 @@ def warm_lane(words: Ints, served: Ints, until: int) -> None:
         move_on(kit.static, kit.turns, state, 0, served[row])
     state.begin[0] = until
     _clear(kit, 0)
-    _observe_apart(words, 0, 0)
+    observe(kit, 0, 0, False)

@@ -61,6 +61,7 @@ DEPLOYMENT_FEATURES = (
     Feature("feasible", "D", 0.0, "1 if it is in F"),
     Feature("current", "D", 0.0, "1 if it served the session's last turn"),
 )
+DEPLOYMENT_WIDTH = len(DEPLOYMENT_FEATURES)
 FEATURES = CONTEXT_FEATURES + UNIT_FEATURES + DEPLOYMENT_FEATURES
 
 
@@ -127,8 +128,13 @@ class ObservationLayout:
         return ObservationLayout, (self.fleet,)
 
     def deployments(self, observation: Float32s) -> Float32s:
-        """The per-deployment block as a view (..., D, F) of observations (..., size)."""
-        block = observation[..., self.slices["deployments"]]
+        """The per-deployment features as a view (..., D, F).
+
+        Args:
+            observation: Flat, (..., size), or its block "deployments", (..., F·D).
+        """
+        wide = len(self.feature_names) * len(self.fleet)
+        block = observation[..., observation.shape[-1] - wide :]
         shape = (*observation.shape[:-1], len(self.feature_names), len(self.fleet))
         return block.reshape(shape).swapaxes(-1, -2)
 
@@ -136,20 +142,17 @@ class ObservationLayout:
         """The dict form: views of observations (..., size).
 
         Returns:
-            "turn" (..., 11), "grid" (..., 4, R), "quality" (..., 3, M), "units" (..., 2, U),
-            "deployments" (..., D, 7).
+            "turn" (..., 11), "grid" (..., 4·R), "quality" (..., 3·M), "units" (..., 2·U) and
+            "deployments" (..., 7·D), feature after feature.
         """
-        batch = observation.shape[:-1]
         grid, quality = self.slices["intensity"].start, self.slices["quality"].start
         units = self.slices["units"]
         return {
             "turn": observation[..., :grid],
-            "grid": observation[..., grid:quality].reshape(*batch, 4, len(self.fleet.regions)),
-            "quality": observation[..., quality : units.start].reshape(
-                *batch, 3, len(self.fleet.models)
-            ),
-            "units": observation[..., units].reshape(*batch, 2, len(self.fleet.unit_share)),
-            "deployments": self.deployments(observation),
+            "grid": observation[..., grid:quality],
+            "quality": observation[..., quality : units.start],
+            "units": observation[..., units],
+            "deployments": observation[..., self.slices["deployments"]],
         }
 
     def describe(self) -> list[tuple[str, int, int, float, float, str]]:

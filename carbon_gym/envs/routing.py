@@ -85,8 +85,8 @@ class CarbonRoutingEnv(LaneEnv):
     the deployments as a (D, 7) matrix (``layout.deployments(observation)``) and holds what never
     changes (``layout.constants``). The reference of ``co2`` is the cheapest deployment of F, or
     the forced one if F is empty; where neither emits anything the feature is 0. With
-    ``observation="dict"`` the same vector is given as views: "turn" (11,), "grid" (4, R),
-    "quality" (3, M), "units" (2, U), "deployments" (D, 7). At the end of the conversation there is
+    ``observation="dict"`` the same vector is given as views: "turn" (11,), "grid" (4·R,),
+    "quality" (3·M,), "units" (2·U,), "deployments" (7·D,). At the end of the conversation there is
     no next turn: the observation is the last turn's, its deployment block zero.
 
     ## Rewards

@@ -18,6 +18,7 @@ from carbon_gym.scenario.scenario import Scenario
 from carbon_gym.scenario.schema import Split
 from carbon_gym.simulator.allocate import rows_by_session, static_of
 from carbon_gym.simulator.arrays import Ints, Static, Turns
+from carbon_gym.simulator.capacity import open_units
 from carbon_gym.simulator.run import run_policy
 from carbon_gym.simulator.simulator import Simulator
 
@@ -87,8 +88,13 @@ class World:
     @cached_property
     def session_turns(self) -> Turns:
         """The turns in session order, with the traffic that each meets."""
+        others = self.background.others
+        unit_open = np.zeros(others.shape, dtype=np.bool_)
+        open_units(self.static(one_session=True), others, unit_open)
         met = self.simulator._turns._replace(
-            others=self.background.others, evicted_until_s=self.background.evicted_until_s
+            others=others,
+            unit_open=unit_open,
+            evicted_until_s=self.background.evicted_until_s,
         )
         return met.at(self.by_session)
 

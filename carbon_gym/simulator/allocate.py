@@ -125,6 +125,7 @@ def turns_of(
             model_admissible=admissible,
             intensity=np.ascontiguousarray(series.values),
             others=np.zeros((1, len(static.unit_share)), dtype=np.int32),
+            unit_open=np.ones((1, len(static.unit_share)), dtype=np.bool_),
             evicted_until_s=np.full((1, len(static.model)), -np.inf),
         ),
         lengths,

@@ -136,6 +136,7 @@ class Turns(NamedTuple):
     intensity: FloatTable  # (steps, R) gCO2eq/kWh
     # The traffic that a lane of one session meets; (1, ...) where there is none.
     others: Int32Table  # (N, U) other active sessions, or turns of others in the trailing slot
+    unit_open: BoolTable  # (N, U) under the rule `sessions`, units with room amid the others
     evicted_until_s: FloatTable  # (N, D) caches last used by then have given way to others
 
     def at(self, rows: Any) -> Turns:
@@ -147,6 +148,7 @@ class Turns(NamedTuple):
             quality_realised=self.quality_realised[rows].copy(),
             model_admissible=self.model_admissible[rows].copy(),
             others=self.others if alone else self.others[rows].copy(),
+            unit_open=self.unit_open if alone else self.unit_open[rows].copy(),
             evicted_until_s=self.evicted_until_s
             if len(self.evicted_until_s) == 1
             else self.evicted_until_s[rows].copy(),

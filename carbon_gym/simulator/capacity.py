@@ -7,8 +7,17 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from carbon_gym.simulator.arrays import NOWHERE, Ints, QuoteBuffers, State, Static, Turns
-from carbon_gym.simulator.jit import inlined
+from carbon_gym.simulator.arrays import (
+    NOWHERE,
+    BoolTable,
+    Int32Table,
+    Ints,
+    QuoteBuffers,
+    State,
+    Static,
+    Turns,
+)
+from carbon_gym.simulator.jit import inlined, kernel
 
 _MOST_PLACES = 2.0**53  # a limit that is none must not overflow
 _CEIL_SLACK = 1e-9  # SPEC §10: every ceil is taken of its argument less this
@@ -34,6 +43,38 @@ def leave_behind(
                 state.sessions[slot]["active_unit"] = NOWHERE
         w += 1
     state.window[b] = w
+
+
+@inlined
+def places_of(s: Static, u: int, total: int) -> int:
+    """How many of the fleet's `total` a unit takes; NOWHERE without a limit (SPEC §3, §10)."""
+    most = min(s.unit_share[u] * s.capacity_limit * total - _CEIL_SLACK, _MOST_PLACES)
+    return NOWHERE if s.capacity_limit < 0.0 else math.ceil(most)
+
+
+@inlined
+def room_amid_others(
+    s: Static, turns: Turns, state: State, b: int, row: int, idle_s: float
+) -> None:
+    """`room` of a lone session under the rule `sessions`, from what the others leave (SPEC §3)."""
+    has_room, unit_open = state.has_room[b], turns.unit_open[min(row, turns.unit_open.shape[0] - 1)]
+    for u in range(has_room.shape[0]):
+        has_room[u] = unit_open[u]
+    previous = state.sessions[b]["previous"]
+    if previous != NOWHERE and idle_s <= s.residency_s:
+        has_room[s.unit[previous]] = True
+
+
+@kernel
+def open_units(s: Static, others: Int32Table, unit_open: BoolTable) -> None:
+    """Which units take a newcomer amid the others at each turn (SPEC §3, rule `sessions`)."""
+    for row in range(others.shape[0]):
+        total = 1
+        for u in range(others.shape[1]):
+            total += others[row, u]
+        for u in range(others.shape[1]):
+            places = places_of(s, u, total)
+            unit_open[row, u] = (places == NOWHERE) or (others[row, u] < places)
 
 
 @inlined
@@ -84,17 +125,10 @@ def room(
         total = state.active_total[b] + (1 if here == NOWHERE else 0)
         for u in range(units):
             load[u] = active[u]
-    if s.capacity_limit < 0.0:
-        for u in range(units):
-            places[u] = NOWHERE
-        for u in range(units):
-            available[u] = True
-    else:
-        for u in range(units):
-            most = min(s.unit_share[u] * s.capacity_limit * total - _CEIL_SLACK, _MOST_PLACES)
-            places[u] = math.ceil(most)
-        for u in range(units):
-            available[u] = load[u] < places[u]
+    for u in range(units):
+        places[u] = places_of(s, u, total)
+    for u in range(units):
+        available[u] = (places[u] == NOWHERE) | (load[u] < places[u])
     if here != NOWHERE:  # a session may always stay; the load is that of the others
         available[here] = True
         load[here] -= 0 if s.one_session else 1

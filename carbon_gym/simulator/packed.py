@@ -173,4 +173,4 @@ def _make_prefetch(lines: int) -> Any:
 
 
 prefetch = _make_prefetch(1)
-prefetch_wide = _make_prefetch(3)
+prefetch_wide = _make_prefetch(5)

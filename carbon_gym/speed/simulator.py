@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from statistics import median
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from carbon_gym.scenario import Scenario, load_scenario
 from carbon_gym.scenario.schema import Period
 from carbon_gym.simulator.run import run_policy
 from carbon_gym.simulator.simulator import Simulator
+from carbon_gym.speed.rounds import Bar, Measurement, Work, in_turn, measurement, no_bar
 from carbon_gym.workload.fleets import Fleets
 from carbon_gym.workload.trace import Trace
 
@@ -32,68 +32,55 @@ _TURNS_PER_SESSION = 6.1  # of the sharegpt scenario, to size the traces
 _CARTPOLE_STEPS = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """One figure.
+def measure_simulator(repeats: int = 5, bar: Bar = no_bar) -> list[Measurement]:
+    """The simulator without environments, in this process and one child for the long trace.
 
-    Attributes:
-        name: What was measured.
-        value: Median of the repeats.
-        low: Smallest.
-        high: Largest.
-        unit: Of the three.
+    Args:
+        repeats: Of each figure but the long trace's, after one that does not count.
+        bar: Shows progress.
     """
-
-    name: str
-    value: float
-    low: float
-    high: float
-    unit: str
+    with bar("simulator", 3 * (repeats + 1) + 3) as done:
+        return _measured(repeats, done)
 
 
-def measure_speed(repeats: int = 5) -> list[Measurement]:
-    """All figures of `carbon-gym speed`, in this process and one child for the long trace."""
-    cartpole = _rates(_cartpole, repeats)
+def _measured(repeats: int, done: Callable[[int], None]) -> list[Measurement]:
+    cartpole = _rates(_cartpole, repeats, done)
     scenario = load_scenario("sharegpt")
     trace, grid = _world(scenario, LANES * 40)
     simulator = Simulator(scenario, [_first_turns(trace)], grid, lanes="sessions")
-    lanes = _rates(lambda: _quote_and_commit(simulator), repeats)
+    lanes = _rates(lambda: _quote_and_commit(simulator), repeats, done)
     fleet_trace, fleet_grid = _world(scenario, int(FLEET_TURNS / _TURNS_PER_SESSION))
-    fleet = _seconds(lambda: _run(scenario, fleet_trace, fleet_grid), repeats)
+    fleet = _seconds(lambda: _run(scenario, fleet_trace, fleet_grid), repeats, done)
     long = _in_child(partial(_long_trace, LONG_TRACE_TURNS))
+    done(3)
     rows = [
-        _measurement("CartPole-v1, scalar", cartpole, "steps/s"),
-        _measurement(
+        measurement("CartPole-v1, scalar", cartpole, "steps/s"),
+        measurement(
             f"simulator, {simulator.lanes} lanes x {len(simulator.fleet)}", lanes, "turns/s"
         ),
-        _measurement(f"fleet run of {fleet_trace.turns:,} turns, CCAR's price", fleet, "s"),
-        _measurement(f"trace of {int(long['turns']):,} turns, CCAR's price", [long["run_s"]], "s"),
-        _measurement("  the same, with making and loading it", [long["all_s"]], "s"),
+        measurement(f"fleet run of {fleet_trace.turns:,} turns, CCAR's price", fleet, "s"),
+        measurement(f"trace of {int(long['turns']):,} turns, CCAR's price", [long["run_s"]], "s"),
+        measurement("  the same, with making and loading it", [long["all_s"]], "s"),
     ]
     if "peak_gib" in long:
-        rows.append(_measurement("  peak memory of that process", [long["peak_gib"]], "GiB"))
+        rows.append(measurement("  peak memory of that process", [long["peak_gib"]], "GiB"))
     return rows
 
 
-def _measurement(name: str, values: list[float], unit: str) -> Measurement:
-    return Measurement(name, median(values), min(values), max(values), unit)
-
-
-def _seconds(work: Callable[[], object], repeats: int) -> list[float]:
+def _seconds(work: Callable[[], object], repeats: int, done: Callable[[int], None]) -> list[float]:
     """Wall-clock seconds of each repeat, after one that is not counted (compilation)."""
-    work()
     seconds = []
-    for _ in range(repeats):
+    for _ in range(repeats + 1):
         began = time.perf_counter()
         work()
         seconds.append(time.perf_counter() - began)
-    return seconds
+        done(1)
+    return seconds[1:]
 
 
-def _rates(work: Callable[[], tuple[int, float]], repeats: int) -> list[float]:
-    """Units per second of each repeat; the work says how many units it did in how many seconds."""
-    work()
-    return [units / seconds for units, seconds in (work() for _ in range(repeats))]
+def _rates(work: Work, repeats: int, done: Callable[[int], None]) -> list[float]:
+    """Units per second of each repeat, after one that is not counted (compilation)."""
+    return in_turn({"it": work}, repeats + 1, done)["it"][1:]
 
 
 def _cartpole() -> tuple[int, float]:
