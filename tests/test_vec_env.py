@@ -298,8 +298,6 @@ def test_wrappers_of_sb3_work() -> None:
     assert len(returns) == len(lengths) == 7
 
 
-# Two of the blocks are matrices by intent; SB3 has a word on every shape but vectors and images.
-@pytest.mark.filterwarnings("ignore:Your observation .* has an unconventional shape:UserWarning")
 @pytest.mark.parametrize("observation", ["flat", "dict"])
 @pytest.mark.parametrize("mask", ["feasible", "room", None])
 @pytest.mark.parametrize("name", ["CarbonRouting-v0", "CarbonRoutingFleet-v0"])

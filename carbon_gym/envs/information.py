@@ -58,13 +58,13 @@ def scalar_info(desk: Desk, at: int, names: tuple[str, ...]) -> dict[str, Any]:
 
     Everything is a Python number, bool or string, but the mask: an array of its own.
     """
-    # One conversion for all fields: item() of a record is a tuple of Python numbers.
+    # One conversion for all fields: a record becomes a tuple of Python numbers.
     kwh, co2_g, ttft_s, recompute, q_said, q_real, d, cached, bad_q, late, full, switched = (
-        desk.ledger[at].item()
+        desk.ledger[at : at + 1].tolist()[0]
     )
-    co2, refund, quality, ttft, capacity, recomputed, feasible, masked, refused = desk.out.step[
-        0
-    ].item()
+    co2, refund, quality, ttft, capacity, recomputed, feasible, masked, refused = (
+        desk.out.step.tolist()[0]
+    )
     return {
         "co2_g": co2_g,
         "energy_kwh": kwh,
@@ -89,7 +89,7 @@ def scalar_info(desk: Desk, at: int, names: tuple[str, ...]) -> dict[str, Any]:
         "deployment_index": d,
         "deployment": names[d],
         "session": desk.out.session.item(0),
-        "action_mask": desk.out.mask[0].copy(),
+        "action_mask": desk.mask.copy(),
     }
 
 

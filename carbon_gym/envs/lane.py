@@ -109,7 +109,7 @@ class LaneEnv(gymnasium.Env[Any, Any]):
         return chosen
 
     def _observed(self, desk: Desk) -> Observed:
-        observation: NDArray[np.float32] = desk.out.observation[0].copy()
+        observation: NDArray[np.float32] = desk.observation.copy()
         if self.options.observation == "flat":
             return observation
         return self.layout.by_block(observation)

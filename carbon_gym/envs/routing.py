@@ -279,10 +279,12 @@ def asked_sessions(
     Raises:
         ValueError: An unknown key, or no such session.
     """
-    unknown = set(options or {}) - {"session", "reset_mask"}
+    if not options:
+        return None
+    unknown = set(options) - {"session", "reset_mask"}
     if unknown:
         raise ValueError(f"options: {sorted(unknown)[0]!r} is not known; use 'session'")
-    if not options or options.get("session") is None:
+    if options.get("session") is None:
         return None
     given = np.asarray(options["session"])
     if given.dtype.kind not in "iu" or given.size not in (1, lanes):
