@@ -24,7 +24,7 @@ _MIX_A = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_B = np.uint64(0x94D049BB133111EB)
 _ZERO = np.float32(0.0)
 
-_AHEAD = 4  # lanes
+_AHEAD = 2  # lanes
 _STEPS_AN_HOUR = 12  # of the grid
 
 restore_kit: Any = restorer(Kit)
@@ -113,14 +113,14 @@ def _fetch_ahead(kit: Kit, b: int, end: int) -> None:
     if b + _AHEAD < end:
         row = _next_row(kit, b + _AHEAD)
         prefetch(kit.turns.turn, row)
-        prefetch(kit.turns.quality_predicted, row)
-        prefetch(kit.turns.quality_realised, row)
+        served = min(kit.state.row[b + _AHEAD], kit.turns.turn.shape[0] - 1)
+        prefetch(kit.turns.quality_predicted, served)
+        prefetch(kit.turns.quality_realised, served)
         prefetch(kit.turns.model_admissible, row)
         prefetch(kit.turns.unit_open, min(row, kit.turns.unit_open.shape[0] - 1))
         prefetch_wide(kit.context, row)
     if b + 1 < end:
         turn = kit.turns.turn[_next_row(kit, b + 1)]
-        prefetch(kit.turns.intensity, max(turn["router_step"] - _STEPS_AN_HOUR, 0))
         prefetch(kit.turns.intensity, turn["router_step"])
 
 

@@ -159,7 +159,6 @@ def glance_lane(
     # vectors waits until the last is done.
     for d in range(s.model.shape[0]):
         available[d] = has_room[s.unit[d]]
-    for d in range(s.model.shape[0]):
         co2[d] = facility_intensity[s.region[d]] * energy_of(s, d, 0, fresh, output)
     for d in range(s.model.shape[0]):
         ttft[d] = ttft_of(s, d, fresh)
