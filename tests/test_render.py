@@ -171,6 +171,8 @@ def test_frames_need_no_pyplot_and_leave_the_settings() -> None:
     code = """
 import sys, warnings
 warnings.simplefilter("error")
+# matplotlib below 3.11 calls old names of a newer pyparsing, as it is imported.
+warnings.filterwarnings("ignore", ".*deprecated - use", DeprecationWarning)
 import gymnasium, carbon_gym
 env = gymnasium.make("CarbonRouting-v0", scenario="tiny", fleets=1, render_mode="rgb_array")
 env.reset(seed=0)
