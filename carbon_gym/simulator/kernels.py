@@ -100,6 +100,8 @@ def quote_lane(
     available, admissible, feasible = q.available[k], q.admissible[k], q.feasible[k]
     unit_available = q.unit_available[k]
     for d in range(s.model.shape[0]):
+        available[d] = unit_available[s.unit[d]]
+    for d in range(s.model.shape[0]):
         idle_s = idle_of(now_s, last_use_s[d], evicted_until_s[d])
         found = usable_tokens(s, held[d], idle_s, history)
         cached[d] = np.int32(float(history) if s.full_cache else found)
@@ -109,8 +111,6 @@ def quote_lane(
         ttft[d] = ttft_of(s, d, fresh_tokens(history, cached[d], prompt))
     for d in range(s.model.shape[0]):
         co2[d] = facility_intensity[s.region[d]] * energy[d]
-    for d in range(s.model.shape[0]):
-        available[d] = unit_available[s.unit[d]]
     per_model = s.model.shape[0] // s.context_tokens.shape[0]  # models are outermost
     for m in range(s.context_tokens.shape[0]):
         passed, of_model = passes[m], admissible[m * per_model : (m + 1) * per_model]
