@@ -6,14 +6,13 @@ got ours.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import sys
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from carbon_gym.errors import InputError, InstallationError
+from carbon_gym.errors import InputError, InstallationError, did_you_mean
 from carbon_gym.policy import Policy
 
 if TYPE_CHECKING:
@@ -82,8 +81,7 @@ def make_policy(name: str, /, scenario: Scenario | None = None, **options: Any) 
     baselines = our_package("baselines")
     known = baselines.POLICIES
     if name not in known:
-        near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = did_you_mean(name, known)
         raise InputError(f"policy {name!r} is not known; {hint}use one of {', '.join(known)}")
     try:
         tuned = baselines.tuned_options(name, scenario)

@@ -16,12 +16,13 @@ import hashlib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_A = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_B = np.uint64(0x94D049BB133111EB)
 
 
-def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """SplitMix64's finalizer of 64-bit words; the environments' kernels compile it as well."""
     bits = (bits ^ (bits >> np.uint64(30))) * _MIX_A
     bits = (bits ^ (bits >> np.uint64(27))) * _MIX_B
     return bits ^ (bits >> np.uint64(31))
@@ -52,10 +53,10 @@ def bits(
         uint64 array of the broadcast shape.
     """
     with np.errstate(over="ignore"):
-        start = _mix(np.asarray(np.uint64(seed % 2**64) ^ np.uint64(key_of_text(stream))) + _GOLDEN)
-        state = _mix((start ^ np.asarray(session_key).astype(np.uint64)) + _GOLDEN)
-        state = _mix((state ^ np.asarray(turn).astype(np.uint64)) + _GOLDEN)
-        return _mix((state ^ np.asarray(component).astype(np.uint64)) + _GOLDEN)
+        start = mix(np.asarray(np.uint64(seed % 2**64) ^ np.uint64(key_of_text(stream))) + GOLDEN)
+        state = mix((start ^ np.asarray(session_key).astype(np.uint64)) + GOLDEN)
+        state = mix((state ^ np.asarray(turn).astype(np.uint64)) + GOLDEN)
+        return mix((state ^ np.asarray(component).astype(np.uint64)) + GOLDEN)
 
 
 def uniform(

@@ -29,7 +29,6 @@ class Policy(Protocol):
             fleet: The deployments.
             slots: Number of session slots of the run, over all lanes.
         """
-        ...
 
     def choose(self, quotes: Quotes) -> NDArray[np.int64]:
         """Choose for the current turn of every lane.
@@ -40,4 +39,3 @@ class Policy(Protocol):
         Returns:
             int64 (B,), a deployment index per lane; entries of lanes that are done are ignored.
         """
-        ...

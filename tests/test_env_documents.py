@@ -15,6 +15,7 @@ import pytest
 import carbon_gym  # noqa: F401 (registers the ids)
 from carbon_gym.envs import information
 from carbon_gym.envs.layout import FEATURES
+from carbon_gym.envs.options import Arguments, resolve
 from carbon_gym.envs.routing import CarbonRoutingEnv
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -95,3 +96,10 @@ def test_rewards_are_measured_as_the_page_says(writer: ModuleType) -> None:
     mean, median, worst, rarest = (float(cell) for cell in rows[1].strip("| ").split(" | ")[1:])
     assert rarest <= worst <= median < 0
     assert -2 < mean < -0.5
+
+
+def test_the_arguments_are_described_once_and_all() -> None:
+    text = (inspect.getdoc(CarbonRoutingEnv) or "").split("\nArgs:\n")[1].split("\nRaises:")[0]
+    described = re.findall(r"^    (\w+):", text, re.MULTILINE)
+    assert described == list(inspect.signature(resolve).parameters)
+    assert described == list(Arguments.__annotations__)

@@ -18,7 +18,15 @@ from carbon_gym.simulator import kernels
 from carbon_gym.simulator import quotes as quotes_module
 from carbon_gym.simulator import simulator as simulator_module
 
-KERNEL_MODULES = ("pricing", "capacity", "caches", "kernels")
+KERNEL_MODULES = (
+    "pricing",
+    "capacity",
+    "caches",
+    "choosing",
+    "quoting",
+    "accounting",
+    "kernels",
+)
 
 
 @pytest.fixture(scope="module")

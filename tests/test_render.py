@@ -376,7 +376,6 @@ def test_videos_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_videos_are_written(tmp_path: Path) -> None:
-    pytest.importorskip("moviepy")
     recorded(tmp_path / "videos")
     assert list((tmp_path / "videos").glob("*.mp4"))
 

@@ -93,6 +93,6 @@ class Kit(NamedTuple):
     scratch: QuoteBuffers  # (T, ...) one quote per thread
     ledger: Annotated[NDArray[np.void], Shape(OUTCOME, 1)]  # (B,), or (N,) where lanes are fleets
     context: Float32Table  # (N, features that no action changes)
-    first: Ints  # (S + 1,) rows of the sessions; (1,) where lanes are fleets
+    first: Ints  # (S + 1,) rows of the sessions; (2,) where the lane is a fleet
     rules: Rules
     lanes: Lanes

@@ -65,7 +65,7 @@ def context_of(
     blocks += [turns.quality_predicted, ratio, turns.model_admissible.astype(np.float64)]
     if static.one_session and not static.by_turns:
         units = np.zeros((len(turn), 2 * len(static.unit_share)), dtype=np.float32)
-        unit_features(static, turns.others, units)
+        unit_features(static, turns.others, turns.unit_open, units)
         blocks.append(units)
     return np.ascontiguousarray(np.concatenate(blocks, axis=1, dtype=np.float32))
 

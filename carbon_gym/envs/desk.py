@@ -15,7 +15,7 @@ from carbon_gym.envs import kernels
 from carbon_gym.envs.arrays import STEP, Kit, Lanes, Rules
 from carbon_gym.simulator import kernels as physics
 from carbon_gym.simulator.allocate import empty_ledger, empty_state, quotes_of
-from carbon_gym.simulator.arrays import NOWHERE, Bools, Ints, QuoteBuffers, Static, Turns
+from carbon_gym.simulator.arrays import Bools, Ints, Static, Turns
 from carbon_gym.simulator.packed import Packed
 from carbon_gym.simulator.quotes import Quotes
 
@@ -90,7 +90,7 @@ class Desk:
         self._direct = _COMPILED and threads == 1 and static.one_session
         self._pool: ThreadPoolExecutor | None = None
         ledger = empty_ledger(lanes if static.one_session else len(turns.turn))
-        scratch = _buffers(quotes_of(static, fleet, threads))
+        scratch = quotes_of(static, fleet, threads)._buffers
         self._pack(Kit(static, turns, state, scratch, ledger, context, first, rules, out))
 
     def _pack(self, kit: Kit) -> None:
@@ -176,7 +176,7 @@ class Desk:
             self._quotes = quotes_of(self._static, self.fleet, self.lanes)
         if not self._fresh:
             kit = self.kit
-            buffers = _buffers(self._quotes)
+            buffers = self._quotes._buffers
             physics.quote(kit.static, kit.turns, kit.state, kit.ledger, buffers)
             self._fresh = True
         return self._quotes
@@ -207,10 +207,3 @@ class Desk:
 
 
 _MUTABLE = ("state", "scratch", "ledger", "lanes")
-
-
-def _buffers(quotes: Quotes) -> QuoteBuffers:
-    return quotes._buffers
-
-
-__all__ = ["NOWHERE", "Desk"]

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from carbon_gym.envs.background import REFERENCE
 from carbon_gym.envs.desk import Desk
 from carbon_gym.envs.lane import LaneEnv, Observed
-from carbon_gym.envs.options import resolve
+from carbon_gym.envs.options import Arguments, is_number, resolve
 from carbon_gym.envs.record import Record, WindowRecord
 from carbon_gym.errors import InputError
-from carbon_gym.evaluation import DEFAULT_FLEETS
-from carbon_gym.scenario import Scenario
-from carbon_gym.scenario.schema import Split
 from carbon_gym.workload.trace import Trace
 
-DEFAULT_WINDOW_S = 6 * 3600.0
+DEFAULT_WINDOW_S = 6 * 3600.0  # ASSUMED
 _DAY_S = 86_400.0
 
 
@@ -61,19 +55,8 @@ class CarbonRoutingFleetEnv(LaneEnv):
     Those of `carbon_gym.envs.routing.CarbonRoutingEnv`, and
 
     Args:
-        scenario: See there.
-        split: See there.
-        window_s: Length of the window, s.
-        fleets: See there.
-        background: Who has served the time before the window; see there.
-        observation: See there.
-        mask: See there.
-        quality_constraint: See there.
-        quality_target: See there.
-        weights: See there.
-        co2_scale_g: See there.
-        max_turns: See there.
-        render_mode: See there.
+        window_s: Length of the window, s; 21,600.
+        **arguments: See there; ``background`` has served the time before the window.
 
     Raises:
         InputError: An argument that cannot be used, in one sentence.
@@ -83,44 +66,11 @@ class CarbonRoutingFleetEnv(LaneEnv):
     """
 
     def __init__(
-        self,
-        scenario: str | Path | Scenario = "sharegpt",
-        split: Split | None = "train",
-        *,
-        window_s: float = DEFAULT_WINDOW_S,
-        fleets: int = DEFAULT_FLEETS,
-        background: str = REFERENCE,
-        observation: str = "flat",
-        mask: str | None = "feasible",
-        quality_constraint: str | None = None,
-        quality_target: float | None = None,
-        weights: Mapping[str, float] | None = None,
-        co2_scale_g: float | None = None,
-        max_turns: int | None = None,
-        render_mode: str | None = None,
+        self, *, window_s: float = DEFAULT_WINDOW_S, **arguments: Unpack[Arguments]
     ) -> None:
-        if (
-            isinstance(window_s, bool)
-            or not isinstance(window_s, int | float)
-            or not 0.0 < window_s < float("inf")
-        ):
+        if not (is_number(window_s) and 0 < window_s < math.inf):
             raise InputError(f"window_s = {window_s!r} is not allowed; give seconds above 0")
-        super().__init__(
-            resolve(
-                scenario,
-                split,
-                fleets,
-                background,
-                observation,
-                mask,
-                quality_constraint,
-                quality_target,
-                weights,
-                co2_scale_g,
-                max_turns,
-                render_mode,
-            )
-        )
+        super().__init__(resolve(**arguments))
         self.window_s = window_s
         self._fleet = 0
 

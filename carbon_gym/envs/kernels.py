@@ -10,24 +10,23 @@ from typing import Any
 
 import numpy as np
 
+from carbon_gym import draws
 from carbon_gym.envs.arrays import DRAW, RESET_NEVER, RESET_SAME_STEP, Kit
 from carbon_gym.envs.layout import DEPLOYMENT_WIDTH
 from carbon_gym.envs.observe import observe
 from carbon_gym.envs.reward import write_terms
+from carbon_gym.simulator.accounting import account, move_on
 from carbon_gym.simulator.arrays import NOWHERE, Bools, Ints
 from carbon_gym.simulator.jit import inlined, kernel
-from carbon_gym.simulator.kernels import account, move_on, quote_lane
 from carbon_gym.simulator.packed import prefetch, prefetch_wide, restorer
+from carbon_gym.simulator.quoting import quote_lane
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_A = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_B = np.uint64(0x94D049BB133111EB)
 _ZERO = np.float32(0.0)
 
 _AHEAD = 2  # lanes
-_STEPS_AN_HOUR = 12  # of the grid
 
 restore_kit: Any = restorer(Kit)
+_mix: Any = inlined(draws.mix)
 
 
 @inlined
@@ -64,10 +63,7 @@ def _draw(kit: Kit, b: int) -> int:
     """The next session of lane `b`: SplitMix64 in counter mode."""
     lanes = kit.lanes
     lanes.episode[b] += 1
-    bits = lanes.stream[b] + np.uint64(lanes.episode[b]) * _GOLDEN
-    bits = (bits ^ (bits >> np.uint64(30))) * _MIX_A
-    bits = (bits ^ (bits >> np.uint64(27))) * _MIX_B
-    bits = bits ^ (bits >> np.uint64(31))
+    bits = _mix(lanes.stream[b] + np.uint64(lanes.episode[b]) * draws.GOLDEN)
     share = float(bits >> np.uint64(11)) * 2.0**-53
     return int(share * (kit.first.shape[0] - 1))
 

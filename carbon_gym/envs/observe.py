@@ -6,16 +6,11 @@ import numpy as np
 
 from carbon_gym.envs.arrays import MASK_FEASIBLE, MASK_ROOM, Kit
 from carbon_gym.envs.layout import DEPLOYMENT_WIDTH
-from carbon_gym.simulator.arrays import NOWHERE, Float32Table, Int32Table, Static
+from carbon_gym.simulator.arrays import NOWHERE, BoolTable, Float32Table, Int32Table, Static
 from carbon_gym.simulator.capacity import places_of
+from carbon_gym.simulator.choosing import FEASIBLE, cheapest_of_lane
 from carbon_gym.simulator.jit import inlined, kernel
-from carbon_gym.simulator.kernels import (
-    FEASIBLE,
-    cheapest_of_lane,
-    find_feasible,
-    glance_lane,
-    quote_lane,
-)
+from carbon_gym.simulator.quoting import find_feasible, glance_lane, quote_lane
 
 _ONE, _ZERO, _TINY = np.float32(1.0), np.float32(0.0), np.float32(1e-30)
 _LONGEST_S = 1e30  # of a bound that is none, so that single precision holds it
@@ -32,7 +27,9 @@ def load_share(load: int, places: int, total: int) -> np.float32:
 
 
 @kernel
-def unit_features(s: Static, others: Int32Table, features: Float32Table) -> None:
+def unit_features(
+    s: Static, others: Int32Table, unit_open: BoolTable, features: Float32Table
+) -> None:
     """Room and load of every unit amid the others, float32 (N, 2·U), under the rule `sessions`."""
     units = others.shape[1]
     for row in range(others.shape[0]):
@@ -40,10 +37,9 @@ def unit_features(s: Static, others: Int32Table, features: Float32Table) -> None
         for u in range(units):
             total += others[row, u]
         for u in range(units):
-            load, places = others[row, u], places_of(s, u, total + 1)
-            room = places == NOWHERE or load < places
-            features[row, u] = _ONE if room else _ZERO
-            features[row, units + u] = load_share(load, places, total)
+            places = places_of(s, u, total + 1)
+            features[row, u] = _ONE if unit_open[row, u] else _ZERO
+            features[row, units + u] = load_share(others[row, u], places, total)
 
 
 @inlined

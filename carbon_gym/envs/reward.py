@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from carbon_gym.envs.arrays import Kit
+from carbon_gym.simulator.accounting import account_of
 from carbon_gym.simulator.jit import inlined
-from carbon_gym.simulator.kernels import account_of
 from carbon_gym.simulator.pricing import best_fitting
 
 

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from carbon_gym.envs.background import REFERENCE
 from carbon_gym.envs.desk import Desk
 from carbon_gym.envs.lane import LaneEnv, Observed
 from carbon_gym.envs.layout import ObservationLayout
-from carbon_gym.envs.options import Options, resolve
+from carbon_gym.envs.options import Arguments, Options, resolve
 from carbon_gym.envs.record import ConversationRecord, Record
-from carbon_gym.evaluation import DEFAULT_FLEETS
-from carbon_gym.scenario import Scenario
-from carbon_gym.scenario.schema import Split
 
 
 class CarbonRoutingEnv(LaneEnv):
@@ -151,19 +145,20 @@ class CarbonRoutingEnv(LaneEnv):
     All are JSON-plain.
 
     Args:
-        scenario: A packaged scenario's name, a YAML file, or a `carbon_gym.Scenario`.
-        split: "train", "validation" or "test"; None: all of a conversation file.
-        fleets: Days laid as fleets, of whose sessions episodes are drawn.
+        scenario: A packaged scenario's name, a YAML file, or a `carbon_gym.Scenario`; "sharegpt".
+        split: "train", "validation" or "test"; None: all of a conversation file. Default: "train".
+        fleets: Days laid as fleets, of whose sessions episodes are drawn; 16.
         background: "reference" (every turn to its cheapest feasible quote), a policy's name, or
-            ``module:Class``: who serves the other traffic.
-        observation: "flat" or "dict".
-        mask: "feasible", "room" or None.
-        quality_constraint: "filter" or "budget"; None: the scenario's.
-        quality_target: Mean predicted quality to reach under a budget; None: the scenario's.
+            ``module:Class``: who serves the other traffic. Default: "reference".
+        observation: "flat" (default) or "dict".
+        mask: "feasible" (default), "room" or None.
+        quality_constraint: "filter" or "budget"; None (default): the scenario's.
+        quality_target: Mean predicted quality to reach under a budget; None (default): the
+            scenario's.
         weights: ``{"quality": λ_q, "ttft": λ_t, "capacity": λ_c}``, any of them.
-        co2_scale_g: g per unit of reward; None: the scenario's.
-        max_turns: Steps after which an episode is truncated.
-        render_mode: "ansi", "rgb_array", "human" or None.
+        co2_scale_g: g per unit of reward; None (default): the scenario's.
+        max_turns: Steps after which an episode is truncated; None (default): no limit.
+        render_mode: "ansi", "rgb_array", "human" or None (default).
 
     Raises:
         InputError: An argument that cannot be used, in one sentence.
@@ -182,38 +177,8 @@ class CarbonRoutingEnv(LaneEnv):
     * v0: first version.
     """
 
-    def __init__(
-        self,
-        scenario: str | Path | Scenario = "sharegpt",
-        split: Split | None = "train",
-        *,
-        fleets: int = DEFAULT_FLEETS,
-        background: str = REFERENCE,
-        observation: str = "flat",
-        mask: str | None = "feasible",
-        quality_constraint: str | None = None,
-        quality_target: float | None = None,
-        weights: Mapping[str, float] | None = None,
-        co2_scale_g: float | None = None,
-        max_turns: int | None = None,
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(
-            resolve(
-                scenario,
-                split,
-                fleets,
-                background,
-                observation,
-                mask,
-                quality_constraint,
-                quality_target,
-                weights,
-                co2_scale_g,
-                max_turns,
-                render_mode,
-            )
-        )
+    def __init__(self, **arguments: Unpack[Arguments]) -> None:
+        super().__init__(resolve(**arguments))
         self._made = desk_of(self.options, self.layout, lanes=1)
 
     def reset(

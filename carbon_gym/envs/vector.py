@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from gymnasium import spaces
@@ -13,16 +11,12 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from carbon_gym.envs.arrays import RESET_NEVER, RESET_NEXT_STEP, RESET_SAME_STEP, Lanes
-from carbon_gym.envs.background import REFERENCE
 from carbon_gym.envs.information import vector_info
 from carbon_gym.envs.lane import observation_space
 from carbon_gym.envs.layout import ObservationLayout
-from carbon_gym.envs.options import resolve
+from carbon_gym.envs.options import Arguments, check_count, resolve
 from carbon_gym.envs.routing import asked_sessions, desk_of
 from carbon_gym.errors import InputError
-from carbon_gym.evaluation import DEFAULT_FLEETS
-from carbon_gym.scenario import Scenario
-from carbon_gym.scenario.schema import Split
 from carbon_gym.simulator.quotes import Quotes
 
 _RESETS = {
@@ -42,24 +36,14 @@ class CarbonRoutingVectorEnv(VectorEnv[Any, Any, Any]):
         num_envs: Number of lanes B.
         autoreset_mode: What becomes of a lane whose conversation ended: "NextStep" (its next step
             begins another, whatever the action), "SameStep" (it begins another at once; the last
-            observation stands in ``info["final_obs"]``) or "Disabled" (`reset` with
+            observation stands in ``info["final_obs"]``, its mask and the turn's outcome in
+            ``info["final_info"]``) or "Disabled" (`reset` with
             ``options={"reset_mask": ...}``).
         copy: Whether what is returned may be kept. False: observations, rewards, flags and info
             are the environment's own arrays, and change with the next call.
         threads: Threads that share the lanes.
         max_episode_steps: Steps after which an episode is truncated.
-        scenario: See the scalar environment for this and the rest.
-        split: Likewise.
-        fleets: Likewise.
-        background: Likewise.
-        observation: Likewise.
-        mask: Likewise.
-        quality_constraint: Likewise.
-        quality_target: Likewise.
-        weights: Likewise.
-        co2_scale_g: Likewise.
-        max_turns: Likewise.
-        render_mode: Only None.
+        **arguments: Those of the scalar environment, but no render mode.
     """
 
     def __init__(
@@ -70,42 +54,18 @@ class CarbonRoutingVectorEnv(VectorEnv[Any, Any, Any]):
         copy: bool = True,
         threads: int = 1,
         max_episode_steps: int | None = None,
-        scenario: str | Path | Scenario = "sharegpt",
-        split: Split | None = "train",
-        fleets: int = DEFAULT_FLEETS,
-        background: str = REFERENCE,
-        observation: str = "flat",
-        mask: str | None = "feasible",
-        quality_constraint: str | None = None,
-        quality_target: float | None = None,
-        weights: Mapping[str, float] | None = None,
-        co2_scale_g: float | None = None,
-        max_turns: int | None = None,
-        render_mode: str | None = None,
+        **arguments: Unpack[Arguments],
     ) -> None:
-        for name, value in (("num_envs", num_envs), ("threads", threads)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"{name} = {value!r} is not allowed; give a whole number from 1")
-        if render_mode is not None:
+        check_count("num_envs", num_envs)
+        check_count("threads", threads)
+        mode = arguments.get("render_mode")
+        if mode is not None:
             raise InputError(
-                f"render_mode = {render_mode!r}: the vector environment draws nothing; render a "
-                "scalar one"
+                f"render_mode = {mode!r}: the vector environment draws nothing; render a scalar one"
             )
-        limits = [limit for limit in (max_turns, max_episode_steps) if limit is not None]
-        self.options = resolve(
-            scenario,
-            split,
-            fleets,
-            background,
-            observation,
-            mask,
-            quality_constraint,
-            quality_target,
-            weights,
-            co2_scale_g,
-            min(limits) if limits else None,
-            render_mode,
-        )
+        limits = [it for it in (arguments.get("max_turns"), max_episode_steps) if it is not None]
+        arguments["max_turns"] = min(limits) if limits else None
+        self.options = resolve(**arguments)
         self.autoreset_mode = _mode(autoreset_mode)
         self._autoreset = _RESETS[self.autoreset_mode]
         self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
@@ -205,8 +165,13 @@ class CarbonRoutingVectorEnv(VectorEnv[Any, Any, Any]):
         out = self._desk.out
         ended = out.terminated | out.truncated
         if ended.any():
-            info["final_obs"] = self._observed(out.final_observation)
-            info["final_info"] = {"action_mask": self._kept(out.final_mask), "_action_mask": ended}
+            last = {
+                key: ended if key.startswith("_") else value
+                for key, value in info.items()
+                if key.lstrip("_") != "session"  # that of the episode that has begun
+            }
+            last["action_mask"] = self._kept(out.final_mask)
+            info["final_info"], info["final_obs"] = last, self._observed(out.final_observation)
             info["_final_obs"] = info["_final_info"] = ended
 
     def _observed(self, observation: NDArray[np.float32]) -> Observed:

@@ -154,7 +154,7 @@ def world_of(
     return _worlds[key]
 
 
-def co2_scale_g(scenario: Scenario, whole: World | None = None) -> float:
+def co2_scale_of(scenario: Scenario, whole: World | None = None) -> float:
     """Mean CO2 per turn of the reference run on the training split, g: a constant of the scenario.
 
     1 where nothing is emitted. Where conversations are not split, that of the `whole` world given.
@@ -162,7 +162,7 @@ def co2_scale_g(scenario: Scenario, whole: World | None = None) -> float:
     return (whole or world_of(scenario)).co2_g_per_turn or 1.0
 
 
-def quality_target(scenario: Scenario) -> float:
+def quality_target_of(scenario: Scenario) -> float:
     """Mean predicted quality to reach under a budget: the scenario's, or CCAR's (SPEC §8).
 
     CCAR's is what it reaches under the filter on the validation split.

@@ -25,7 +25,6 @@ class SessionTotals(Protocol):
 
     def session_co2_g(self) -> NDArray[np.float64]:
         """gCO2eq of each session, float64 (S,)."""
-        ...
 
     def co2_g_by_group(self) -> NDArray[np.float64]:
         """gCO2eq of each session, float64 (S, 1 + len(LONGER_THAN)).
@@ -33,7 +32,6 @@ class SessionTotals(Protocol):
         The first column holds every session, the others only the sessions longer than each bound
         of `LONGER_THAN`, 0 elsewhere.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -40,11 +40,9 @@ class QualityPredictor(Protocol):
 
         Row t may depend on turns up to t only (no reply of turn t, no later turn).
         """
-        ...
 
     def realised_quality(self, trace: Trace, models: Sequence[Model]) -> Floats:
         """Quality q of the replies, float64 (T, M) in [0, 1]: for the account only."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from carbon_gym.errors import InputError
+from carbon_gym.errors import InputError, did_you_mean
 from carbon_gym.resources import packaged, packaged_names
 from carbon_gym.scenario.scenario import Scenario
 
@@ -85,8 +85,7 @@ def _read(source: str) -> tuple[str, str, dict[str, Any]]:
     if source in scenario_names():
         path = packaged(f"scenarios/{source}.yaml")
     elif path.suffix not in (".yaml", ".yml"):
-        near = difflib.get_close_matches(source, scenario_names(), n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = did_you_mean(source, scenario_names())
         raise InputError(
             f"scenario {source!r} is not known; {hint}use one of {', '.join(scenario_names())}, "
             "or a file that ends in .yaml"

@@ -16,16 +16,18 @@ _PACKAGES = Path(__file__).parents[2]
 _KERNEL_FOLDERS = tuple(
     _PACKAGES / name for name in ("carbon_gym/simulator", "carbon_gym/envs", "baselines")
 )
+_ALSO_READ = ("arrays.py", "packed.py", "layout.py")
+"""Files without a kernel of whose types, intrinsics or constants kernels are made."""
 
 
 @cache
 def _sources_digest() -> str:
-    """Hash of every file that kernels are made of: those that use this module, and the arrays."""
-    digest = hashlib.sha256()
+    """Hash of every file that kernels are made of: those that use this module, and a few more."""
+    digest = hashlib.sha256((_PACKAGES / "carbon_gym/draws.py").read_bytes())
     for folder in _KERNEL_FOLDERS:
         for path in sorted(folder.glob("*.py")):
             source = path.read_bytes()
-            if b"simulator.jit import" in source or path.name == "arrays.py":
+            if b"simulator.jit import" in source or path.name in _ALSO_READ:
                 digest.update(source)
     return digest.hexdigest()
 
@@ -48,18 +50,7 @@ def kernel(function: Function) -> Function:
     numba's cache on disk notices a change in the file of the function, but not in the files of the
     functions that it inlines; its stamp is therefore extended by a hash of all of them.
     """
-    return _stamped(_compiled(cache=True)(function))
-
-
-def kernel_without_nan(function: Function) -> Function:
-    """`kernel` for minima over arrays without NaN: LLVM may then vectorise them.
-
-    No number changes: operations keep their order.
-    """
-    return _stamped(_compiled(cache=True, fastmath={"nnan", "nsz"})(function))
-
-
-def _stamped(compiled: Function) -> Function:
+    compiled = _compiled(cache=True)(function)
     file: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if hasattr(file, "_source_stamp"):  # no such thing with NUMBA_DISABLE_JIT=1
         file._source_stamp = (file._source_stamp, _sources_digest())

@@ -6,7 +6,6 @@ conversations that the user has.
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, Self
 import numpy as np
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from carbon_gym.errors import InputError
+from carbon_gym.errors import InputError, did_you_mean
 from carbon_gym.files import replacing
 from carbon_gym.resources import packaged, packaged_names
 from carbon_gym.scenario.schema import CATEGORIES, NonNegative, Positive, Section, Unit
@@ -261,8 +260,7 @@ def _path_of(name_or_path: str) -> Path:
     path = packaged(f"workload/{name_or_path}.json")
     if not path.is_file():
         names = packaged_names("workload", ".json")
-        near = difflib.get_close_matches(name_or_path, names, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = did_you_mean(name_or_path, names)
         raise InputError(
             f"workload.statistics: no packaged statistics are called {name_or_path!r}; {hint}"
             f"known: {', '.join(names)}, or the path of a JSON file"

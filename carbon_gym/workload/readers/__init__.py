@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import Final
 
-from carbon_gym.errors import InputError
+from carbon_gym.errors import InputError, did_you_mean
 from carbon_gym.workload.trace import Conversations
 
 FORMATS: Final = ("tokens", "sharegpt", "messages")
@@ -46,6 +45,5 @@ def read_conversations(
         from carbon_gym.workload.readers.messages import read_messages
 
         return read_messages(file, tokenizer)
-    near = difflib.get_close_matches(format, FORMATS, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    hint = did_you_mean(format, FORMATS)
     raise InputError(f"format {format!r} is unknown; {hint}allowed: {', '.join(FORMATS)}")

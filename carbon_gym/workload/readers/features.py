@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from carbon_gym.errors import InputError
+from carbon_gym.errors import InputError, did_you_mean
 from carbon_gym.scenario.schema import CATEGORIES
 from carbon_gym.workload.readers.columns import Column, integer_column
 from carbon_gym.workload.trace import Ints
@@ -73,8 +72,7 @@ def _named_categories(path: Path, column: pd.Series[Any], lines: Ints) -> NDArra
     if bad.any():
         row = int(np.argmax(bad))
         value = str(column.iloc[row])
-        near = difflib.get_close_matches(value.lower(), CATEGORIES, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = did_you_mean(value.lower(), CATEGORIES)
         raise InputError(
             f"{path}: line {lines[row]}: unknown category {value!r}; {hint}"
             f"allowed: {', '.join(CATEGORIES)}, or empty"

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from carbon_gym.errors import InputError
+from carbon_gym.errors import InputError, did_you_mean
 from carbon_gym.scenario.schema import CATEGORIES
 from carbon_gym.workload.readers.counting import token_counter
 from carbon_gym.workload.readers.dialogue import Dialogue, Message, Speaker, conversations_of
@@ -98,8 +98,7 @@ def _message(where: str, item: Any, number: int) -> tuple[Message, int]:
     role = item["role"]
     speaker = ROLES.get(role) if isinstance(role, str) else None
     if speaker is None:
-        near = difflib.get_close_matches(str(role), ROLES, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = did_you_mean(role, ROLES)
         raise InputError(f"{where}: unknown role {role!r}; {hint}known: {', '.join(ROLES)}")
     text, silent = _text(where, item)
     stamp = item.get("timestamp")
@@ -147,6 +146,5 @@ def _category(where: str, value: Any) -> int:
         return -1
     if value in CATEGORIES:
         return CATEGORIES.index(value)
-    near = difflib.get_close_matches(str(value).lower(), CATEGORIES, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    hint = did_you_mean(str(value).lower(), CATEGORIES)
     raise InputError(f"{where}: unknown category {value!r}; {hint}allowed: {', '.join(CATEGORIES)}")
