@@ -10,6 +10,7 @@ from baselines.affinity import SessionAffinity
 from baselines.cache_aware import CacheAware
 from baselines.carbon_greedy import CarbonGreedy
 from baselines.ccar import CCAR
+from baselines.ccar_budget import CcarBudget
 from baselines.cedar import Cedar
 from baselines.clairvoyant import Clairvoyant
 from baselines.faircarbon import FairCarbon
@@ -20,7 +21,15 @@ from baselines.lower_bound import LowerBound
 from baselines.random_choice import RandomChoice
 from baselines.session_hash import SessionHash
 from baselines.single_model import LargestModel, SmallestModel
-from baselines.tuned import files_of, gate_note, tuned_note, tuned_options
+from baselines.tuned import (
+    BUDGETED,
+    budget_price_g,
+    files_of,
+    notes_on,
+    quality_target,
+    scale_co2_g,
+    tuned_options,
+)
 
 __distribution__ = "carbon-gym"
 
@@ -41,16 +50,24 @@ POLICIES: dict[str, Callable[..., Any]] = {
     "ccar-ev": partial(CCAR, name="ccar-ev"),
     "ccar-no-gate": partial(CCAR, name="ccar-no-gate"),
     "ccar-no-pricing": partial(CCAR, pricing=False, name="ccar-no-pricing"),
+    "ccar-budget": partial(CcarBudget, name="ccar-budget"),
+    "ccar-budget-fixed": partial(CcarBudget, name="ccar-budget-fixed"),
+    "ccar-budget-follow": partial(CcarBudget, name="ccar-budget-follow"),
+    "ccar-budget-sessions": partial(CcarBudget, name="ccar-budget-sessions"),
+    "faircarbon-budget": partial(CcarBudget, pricing=False, name="faircarbon-budget"),
+    "gar-pd-budget": partial(GarPd, filtered=False, name="gar-pd-budget"),
     "clairvoyant": Clairvoyant,
     "lower-bound": LowerBound,
 }
 """Names in tables and what builds the policy."""
 
 __all__ = [
+    "BUDGETED",
     "CCAR",
     "POLICIES",
     "CacheAware",
     "CarbonGreedy",
+    "CcarBudget",
     "Cedar",
     "Clairvoyant",
     "FairCarbon",
@@ -63,8 +80,10 @@ __all__ = [
     "SessionAffinity",
     "SessionHash",
     "SmallestModel",
+    "budget_price_g",
     "files_of",
-    "gate_note",
-    "tuned_note",
+    "notes_on",
+    "quality_target",
+    "scale_co2_g",
     "tuned_options",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from baselines.narrowing import least, pick
+from baselines.narrowing import least, per_query, pick
 from baselines.stateless import Stateless
 from carbon_gym.simulator.arrays import Ints
 from carbon_gym.simulator.quotes import Quotes
@@ -23,6 +23,7 @@ class CacheAware(Stateless):
 
     name = "cache-aware"
 
+    @per_query
     def choose(self, quotes: Quotes) -> Ints:
         """The deployment with the large hit, or the fastest one."""
         feasible = quotes.feasible

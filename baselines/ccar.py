@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from baselines.gate import Gate
+from baselines.narrowing import per_query
 from carbon_gym.fleet.deployments import Deployments
 from carbon_gym.simulator.arrays import NOWHERE, Ints
 from carbon_gym.simulator.quotes import Quotes
@@ -39,6 +40,7 @@ class CCAR:
         self.gate_proposals = np.zeros(slots, dtype=np.int64)
         self.gate_blocks = np.zeros(slots, dtype=np.int64)
 
+    @per_query
     def choose(self, quotes: Quotes) -> Ints:
         """The cheapest feasible deployment, best effort included, unless the gate stays."""
         seen = quotes if self.pricing else quotes.cache_blind()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from baselines.narrowing import least, pick
+from baselines.narrowing import least, per_query, pick
 from baselines.stateless import MOST, Knob, Stateless, by_lane, positive, within
 from carbon_gym.simulator.arrays import NOWHERE, Ints
 from carbon_gym.simulator.quotes import Quotes
@@ -34,6 +34,7 @@ class Cedar(Stateless):
         self.eta = within(self.name, 0.0, MOST, eta=eta)
         self.gamma = within(self.name, 0.0, MOST, gamma=gamma)
 
+    @per_query
     def choose(self, quotes: Quotes) -> Ints:
         """The deployment of least weighted cost."""
         blind = quotes.cache_blind()

@@ -15,6 +15,7 @@ from carbon_gym.policy import Policy
 from carbon_gym.simulator.arrays import NOWHERE, Bools, Floats, Int32s, Ints
 from carbon_gym.simulator.foresight import Foresight, alone, foresight
 from carbon_gym.simulator.quotes import Quotes
+from carbon_gym.simulator.shadow import shadow_of
 from carbon_gym.simulator.simulator import Simulator
 
 WIDTH = 32
@@ -65,7 +66,8 @@ class Clairvoyant:
         self._plan: Int32s = np.zeros(0, dtype=np.int32)
 
     def foresee(self, simulator: Simulator) -> None:
-        """Plan all sessions; the simulator is left as it is."""
+        """Plan all sessions, under the filter in any scenario; the simulator is left as it is."""
+        simulator = shadow_of(simulator)
         seen = foresight(simulator)
         s = seen.static
         if s.capacity_limit >= 0.0 or s.bounded_memory or s.full_cache:

@@ -35,7 +35,8 @@ def converge(
         bound, gCO2eq; days, sessions, turns, digest of the scenario. Seconds are those of the
         processor, for planning, seeds and run together.
     """
-    scenario, traces, grid = evaluation.scenario, evaluation.traces, evaluation.grid
+    scenario = evaluation.scenario.filtered()  # the clairvoyant knows no budget
+    traces, grid = evaluation.traces, evaluation.grid
     turns = sum(trace.turns for trace in traces)
     on_progress("seeds and bounds")
     run_policy(scenario, Clairvoyant(width=1), traces[:1], grid)  # compiles

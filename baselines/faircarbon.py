@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from baselines.narrowing import per_query
 from baselines.stateless import Stateless
 from carbon_gym.simulator.arrays import Ints
 from carbon_gym.simulator.quotes import Quotes
@@ -16,6 +17,7 @@ class FairCarbon(Stateless):
 
     name = "faircarbon"
 
+    @per_query
     def choose(self, quotes: Quotes) -> Ints:
         """The cheapest deployment by the cache-blind estimate, best effort included."""
         return quotes.cache_blind().cheapest()

@@ -13,6 +13,7 @@ import numpy as np
 
 from baselines.ccar import CCAR, switches_to_judge
 from baselines.gate import FEATURES, SCHEMA, Gate, gate_features
+from baselines.narrowing import per_query
 from carbon_gym.evaluation import Evaluation
 from carbon_gym.fleet.deployments import Deployments
 from carbon_gym.simulator.arrays import Floats, Ints
@@ -52,6 +53,7 @@ class _Recorder(CCAR):
         self.stays: list[Ints] = []
         self.features: list[Floats] = []
 
+    @per_query
     def choose(self, quotes: Quotes) -> Ints:
         choice = super().choose(quotes)
         lanes = switches_to_judge(quotes, choice)
@@ -130,7 +132,7 @@ def fit_gate(
     content: dict[str, Any] = {
         "schema": SCHEMA,
         "scenario": training.scenario.name,
-        "scenario_digest": training.scenario.digest(),
+        "scenario_digest": training.scenario.filtered().digest(),
         "features": list(FEATURES),
         "intercept": intercept,
         "coefficients": dict(zip(FEATURES, coefficients.tolist(), strict=True)),

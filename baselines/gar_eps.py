@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from baselines.narrowing import best_quality, or_all
+from baselines.narrowing import best_quality, or_all, per_query
 from baselines.stateless import Knob, within
 from carbon_gym.errors import InputError
 from carbon_gym.fleet.deployments import Deployments
@@ -43,6 +43,7 @@ class GarEps:
         self._home = np.full(slots, NOWHERE, dtype=np.int64)
         self._in_region = fleet.region[:, None] == np.arange(len(fleet.regions))[None, :]
 
+    @per_query
     def choose(self, quotes: Quotes) -> Ints:
         """The cheapest near-best deployment of the region that binds."""
         region = quotes.fleet.region

@@ -19,7 +19,8 @@ class GarPd:
     each turn they rise by a step times what the turn spent above the budget, and fall by what it
     left: the budget of a turn is `scale` of CO2 and `late_budget` of lateness, both the means of
     faircarbon on validation. Blind is the choice, not the meter: spent is what the chosen quote
-    costs with its true cache.
+    costs with its true cache. Under a quality budget (SPEC §8) the floor stands for the filter
+    β_Q, and `co2_budget` is what sets the mean quality that the rule reaches.
 
     Args:
         scale_co2_g: faircarbon's mean CO2 per turn on validation, gCO2eq.
@@ -29,9 +30,10 @@ class GarPd:
         mu_start: μ at a fleet's first turn, quality per τ of lateness.
         mu_step: Step of μ, quality per τ of lateness and turn. Each of the four is one value or
             one per lane.
+        co2_budget: Budget of CO2 of a turn, in `scale`; one value or one per lane.
+        filtered: Keep the filter β_Q also in a scenario with a quality budget.
+        name: In tables.
     """
-
-    name = "gar-pd"
 
     def __init__(
         self,
@@ -41,7 +43,13 @@ class GarPd:
         lambda_step: Knob,
         mu_start: Knob,
         mu_step: Knob,
+        co2_budget: Knob = 1.0,
+        filtered: bool = True,
+        name: str = "gar-pd",
     ) -> None:
+        self.name = name
+        self.filtered = filtered
+        self.co2_budget = within(self.name, 0.0, MOST, co2_budget=co2_budget)
         self.scale_co2_g = positive(self.name, scale_co2_g=scale_co2_g)
         self.late_budget = within(self.name, 0.0, MOST, late_budget=late_budget)
         self.lambda_start = within(self.name, 0.0, MOST, lambda_start=lambda_start)
@@ -57,6 +65,7 @@ class GarPd:
 
     def choose(self, quotes: Quotes) -> Ints:
         """The best price-weighted deployment; then the prices move."""
+        quotes = quotes.filtered() if self.filtered else quotes
         if self._co2_price is None or self._late_price is None:
             self._co2_price = np.full(quotes.lanes, self.lambda_start, dtype=np.float64)
             self._late_price = np.full(quotes.lanes, self.mu_start, dtype=np.float64)
@@ -69,7 +78,7 @@ class GarPd:
         )
         choice = pick(blind, least(allowed, cost), feasible=allowed)
         lanes, chosen = np.arange(quotes.lanes), np.maximum(choice, 0)  # a lane that is done: any
-        spent = quotes.co2_g[lanes, chosen] / self.scale_co2_g - 1.0
+        spent = quotes.co2_g[lanes, chosen] / self.scale_co2_g - self.co2_budget
         late = np.maximum(quotes.ttft_s[lanes, chosen] / quotes.ttft_bound_s - 1.0, 0.0)
         late -= self.late_budget
         self._co2_price = np.maximum(self._co2_price + self.lambda_step * spent, 0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from baselines.cedar import Cedar
 from baselines.gar_eps import GarEps
@@ -53,10 +54,12 @@ class Tunable:
         build: Its class.
         knobs: What is searched; their bounds are ASSUMED, so wide that a best on one of them is
             as good as 0 (α, λ's step; a step of 0 would not be "online") or as never (ε, μ).
+        edge: The knob that alone decides how far the bounds are met; moved alone at the end.
     """
 
     build: Callable[..., Policy]
     knobs: tuple[Range | Choice, ...]
+    edge: str | None = None
 
 
 TUNABLE: dict[str, Tunable] = {
@@ -77,4 +80,12 @@ TUNABLE: dict[str, Tunable] = {
         (Range("alpha", 0.01, 1e3, log=True), Range("eta", 0.01, 1e3, log=True)),
     ),
 }
-"""The policies that are tuned, by name."""
+"""The policies that are tuned under the filter, by name."""
+TUNABLE_UNDER_BUDGET: dict[str, Tunable] = {
+    "gar-pd-budget": Tunable(
+        partial(GarPd, filtered=False),
+        (Range("co2_budget", 0.15, 1.5, log=True), *TUNABLE["gar-pd"].knobs),
+        edge="co2_budget",
+    ),
+}
+"""Those that are tuned by the same search under a quality budget (SPEC §8)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from baselines.narrowing import per_query
 from baselines.stateless import Stateless
 from carbon_gym.simulator.arrays import Ints
 from carbon_gym.simulator.quotes import Quotes
@@ -18,6 +19,7 @@ class LeastTtft(Stateless):
 
     name = "least-ttft"
 
+    @per_query
     def choose(self, quotes: Quotes) -> Ints:
         """The fastest."""
         return quotes.cheapest(feasible=np.zeros_like(quotes.feasible))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from baselines.narrowing import per_query
 from baselines.stateless import Stateless
 from carbon_gym.simulator.arrays import Ints
 from carbon_gym.simulator.quotes import Quotes
@@ -21,6 +22,7 @@ class LowerBound(Stateless):
     full_cache = True
     """The simulator accounts with the whole history cached everywhere."""
 
+    @per_query
     def choose(self, quotes: Quotes) -> Ints:
         """The cheapest admissible deployment."""
         everywhere = np.ones_like(quotes.available)

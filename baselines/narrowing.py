@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
+
 import numpy as np
 
 from carbon_gym.simulator.arrays import Bools, Floats, Ints
 from carbon_gym.simulator.quotes import Quotes
+
+Rule = TypeVar("Rule")
+
+
+def per_query(choose: Callable[[Rule, Quotes], Ints]) -> Callable[[Rule, Quotes], Ints]:
+    """Decorator of a rule whose quality is filtered query by query, whatever the scenario asks.
+
+    The paper and the baselines know no budget (SPEC §8); in a scenario with one they keep to the
+    filter β_Q, and are what the budget is compared with.
+    """
+
+    @wraps(choose)
+    def of_filtered(self: Rule, quotes: Quotes) -> Ints:
+        return choose(self, quotes.filtered())
+
+    return of_filtered
 
 
 def least(among: Bools, cost: Floats | Ints) -> Bools:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from baselines.narrowing import per_query
 from baselines.stateless import Stateless
 from carbon_gym import draws
 from carbon_gym.fleet.deployments import Deployments
@@ -32,6 +33,7 @@ class RandomChoice(Stateless):
         """Line the deployments up by name: how the fleet is listed changes no draw."""
         self._by_name = np.argsort(fleet.name_rank)
 
+    @per_query
     def choose(self, quotes: Quotes) -> Ints:
         """One of the feasible deployments."""
         feasible = quotes.feasible[:, self._by_name]

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from baselines.ccar import CCAR
 from baselines.gate import Rule, load_gate
 from carbon_gym.errors import InputError
 from carbon_gym.resources import packaged
@@ -23,8 +24,20 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "gar-eps": (),
     "gar-pd": ("scale_co2_g", "late_budget"),
     "cedar": ("scale_co2_g",),
+    "ccar-budget": ("scale_co2_g",),
+    "ccar-budget-fixed": ("scale_co2_g",),
+    "ccar-budget-follow": ("scale_co2_g",),
+    "ccar-budget-sessions": ("scale_co2_g",),
+    "faircarbon-budget": ("scale_co2_g",),
+    "gar-pd-budget": ("scale_co2_g", "late_budget"),
 }
 """The policies that are tuned, and those of their options that are figures of faircarbon."""
+BUDGETED = tuple(name for name in MEASURED if "-budget" in name)
+"""Those that need a scenario with a quality budget (SPEC §8)."""
+AT_TARGET = ("ccar-budget", "faircarbon-budget")
+"""Those whose mean quality is the scenario's `quality_target`."""
+SHADOWED = ("ccar-budget-follow", "ccar-budget-sessions")
+"""Those that keep CCAR in their shadow, its gate included."""
 GATED: dict[str, Rule] = {"ccar": "probability", "ccar-ev": "expected_value"}
 """The policies that have a fitted gate, and its rule."""
 DEFAULT_ORIGIN = "sharegpt"
@@ -47,6 +60,8 @@ def tuned_options(policy: str, scenario: Scenario | None) -> dict[str, Any]:
         return {"gate": load_gate(gate_of(scenario), GATED[policy])}
     if policy not in MEASURED:
         return {}
+    if policy in BUDGETED and scenario is not None:
+        _check_budget(policy, scenario)
     path = knobs_of(scenario)
     content = read_tuned(path)
     try:
@@ -54,7 +69,44 @@ def tuned_options(policy: str, scenario: Scenario | None) -> dict[str, Any]:
         measured = {name: content["faircarbon"][name] for name in MEASURED[policy]}
     except (KeyError, TypeError, ValueError):
         raise InputError(f"{path}: holds no knobs of {policy}; {_fix(path)}") from None
+    if "follow" in knobs:
+        knobs["shadow"] = CCAR(**tuned_options("ccar", scenario))
+    elif "margin" in knobs:
+        knobs["quality_target"] = min(1.0, quality_target(scenario) + knobs.pop("margin"))
     return {**knobs, **measured}
+
+
+def _check_budget(policy: str, scenario: Scenario) -> None:
+    if scenario.bounds.quality_constraint != "budget":
+        raise InputError(
+            f"policy {policy!r} needs a quality budget, and {scenario.name} filters quality per "
+            f"query; use a scenario such as sharegpt-budget, or set bounds.quality_constraint: "
+            "budget"
+        )
+
+
+def quality_target(scenario: Scenario | None) -> float:
+    """Mean predicted quality that a budget asks for: the scenario's, or CCAR's (SPEC §8).
+
+    CCAR's is what it reached under the filter on the validation fleets of the scenario's origin.
+
+    Raises:
+        InputError: The file of knobs is missing or damaged.
+    """
+    given = None if scenario is None else scenario.bounds.quality_target
+    if given is not None:
+        return given
+    return _number(scenario, "ccar", "quality")
+
+
+def budget_price_g(scenario: Scenario | None) -> float:
+    """λ·scale of `ccar-budget-fixed`: gCO2eq that validation found a unit of quality to be worth.
+
+    Raises:
+        InputError: The file of knobs is missing or damaged.
+    """
+    price = _number(scenario, "policies", "ccar-budget-fixed", "knobs", "lambda_start")
+    return price * scale_co2_g(scenario)
 
 
 def gate_of(scenario: Scenario | None) -> Path:
@@ -80,6 +132,8 @@ def files_of(policy: str, scenario: Scenario | None) -> list[Path]:
     """The fitted and tuned files that a policy's choices depend on; may be empty."""
     if policy in GATED:
         return [gate_of(scenario)]
+    if policy in SHADOWED:
+        return [gate_of(scenario), knobs_of(scenario)]
     return [knobs_of(scenario)] if policy in MEASURED else []
 
 
@@ -101,7 +155,11 @@ def gate_note(scenario: Scenario, policies: Iterable[str] = tuple(GATED)) -> str
 
 
 def _digests(scenario: Scenario) -> set[str]:
-    """Digests of the scenario with its own sessions per fleet and with its origin's."""
+    """Digests of the filtered scenario with its own sessions per fleet and with its origin's.
+
+    What is compared with them was fitted or tuned under the filter.
+    """
+    scenario = scenario.filtered()
     packaged_size = load_scenario(scenario.origin).workload.sessions_per_fleet
     workload = scenario.workload.model_copy(update={"sessions_per_fleet": packaged_size})
     resized = scenario.model_copy(update={"workload": workload})
@@ -114,11 +172,19 @@ def scale_co2_g(scenario: Scenario | None) -> float:
     Raises:
         InputError: The file of knobs is missing or damaged.
     """
+    return _number(scenario, "faircarbon", "scale_co2_g")
+
+
+def _number(scenario: Scenario | None, *keys: str) -> float:
+    """One number of a scenario's file of knobs."""
     path = knobs_of(scenario)
+    found: Any = read_tuned(path)
     try:
-        return float(read_tuned(path)["faircarbon"]["scale_co2_g"])
+        for key in keys:
+            found = found[key]
+        return float(found)
     except (KeyError, TypeError, ValueError):
-        raise InputError(f"{path}: holds no scale_co2_g; {_fix(path)}") from None
+        raise InputError(f"{path}: holds no {'.'.join(keys)}; {_fix(path)}") from None
 
 
 def tuned_note(scenario: Scenario, policies: Iterable[str] = tuple(MEASURED)) -> str | None:
@@ -126,13 +192,37 @@ def tuned_note(scenario: Scenario, policies: Iterable[str] = tuple(MEASURED)) ->
     tuned, path = [name for name in MEASURED if name in policies], knobs_of(scenario)
     if not tuned or not path.is_file():
         return None
-    if read_tuned(path).get("scenario_digest") in _digests(scenario):
-        return None
+    content, bounds = read_tuned(path), scenario.bounds
+    if content.get("scenario_digest") in _digests(scenario):
+        if bounds.quality_constraint == "filter" or bounds.beta_floor == content.get("beta_floor"):
+            return None
+        tuned = [name for name in tuned if name in BUDGETED]
+        if not tuned:
+            return None
     return (
         f"knobs of {', '.join(tuned)}: {path.name} was tuned on other rules than those of "
         f"{scenario.name}; `carbon-gym tune-baselines` makes a file, the scenario's key `knobs` "
         "names it"
     )
+
+
+def target_note(scenario: Scenario, policies: Iterable[str] = BUDGETED) -> str | None:
+    """A sentence for the report where some policies do not go to the scenario's own target."""
+    target = scenario.bounds.quality_target
+    others = [name for name in BUDGETED if name in policies and name not in AT_TARGET]
+    if target is None or not others:
+        return None
+    return (
+        f"quality_target = {target:g} moves {', '.join(AT_TARGET)} only: {', '.join(others)} keep "
+        "to CCAR's quality, which they follow or were tuned for"
+    )
+
+
+def notes_on(scenario: Scenario, policies: Iterable[str]) -> list[str]:
+    """All that a report has to say of the gates, knobs and targets of some policies."""
+    names = list(policies)
+    found = (note(scenario, names) for note in (gate_note, tuned_note, target_note))
+    return [note for note in found if note]
 
 
 def tuned_path(origin: str) -> Path:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from baselines.faircarbon import FairCarbon
-from baselines.knobs import TUNABLE
+from baselines.knobs import TUNABLE, TUNABLE_UNDER_BUDGET
 from baselines.tuned import MEASURED, SCHEMA
 from carbon_gym import draws
 from carbon_gym.errors import InputError
@@ -25,6 +25,10 @@ SEED = 20270
 """Of the candidates' draws."""
 CANDIDATES = 128
 """Knobs tried per policy."""
+_ALL = {**TUNABLE, **TUNABLE_UNDER_BUDGET}
+_EDGE_WIDTHS = (0.06, 0.012)
+"""Of the rounds that move the edge's knob alone: half width as a share of its range."""
+_EDGE_TRIES = 8
 _NEAR_WIDTHS = (0.12, 0.04)
 """Of the two rounds near the best so far: sd as a share of every knob's range."""
 _LANES, _SESSIONS = 64, 200_000
@@ -35,19 +39,23 @@ Knobs = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """faircarbon on the validation fleets: the bounds of the tuning and its measures.
+    """The bounds of the tuning on the validation fleets, and what policies are told of faircarbon.
+
+    Quality and TTFT are faircarbon's; for policies under a budget they are CCAR's (SPEC §8).
 
     Attributes:
         scale_co2_g: Mean CO2 per turn, gCO2eq.
         late_budget: Mean [ttft/τ − 1]⁺ per turn.
         quality: Mean predicted quality.
         ttft_p95_s: 95th percentile of TTFT over all turns, s.
+        quality_realised: Mean realised quality; 0 where it is no bound.
     """
 
     scale_co2_g: float
     late_budget: float
     quality: float
     ttft_p95_s: float
+    quality_realised: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +66,19 @@ class Score:
         co2_relative: CO2 over faircarbon's.
         quality: Mean predicted quality.
         ttft_p95_s: 95th percentile of TTFT over all turns, s.
+        quality_realised: Mean realised quality.
     """
 
     co2_relative: float
     quality: float
     ttft_p95_s: float
+    quality_realised: float = 1.0
 
     def met(self, reference: Reference) -> tuple[bool, bool]:
-        """Whether quality is not below, and P95 TTFT not above faircarbon's."""
-        return self.quality >= reference.quality, self.ttft_p95_s <= reference.ttft_p95_s
+        """Whether quality is not below, and P95 TTFT not above the reference's."""
+        enough = self.quality >= reference.quality
+        enough = enough and self.quality_realised >= reference.quality_realised
+        return enough, self.ttft_p95_s <= reference.ttft_p95_s
 
 
 def better_first(score: Score, reference: Reference) -> tuple[int, float]:
@@ -109,7 +121,7 @@ def scores_of(
     Args:
         evaluation: The fleets.
         reference: faircarbon's figures.
-        policy: One of `TUNABLE`.
+        policy: One of `TUNABLE` or `TUNABLE_UNDER_BUDGET`.
         batch: Knobs; those that are words must be the same in all.
     """
     fleets = len(evaluation.traces)
@@ -122,7 +134,7 @@ def scores_of(
     options |= {name: getattr(reference, name) for name in MEASURED[policy]}
     run = run_policy(
         evaluation.scenario,
-        TUNABLE[policy].build(**options),
+        _ALL[policy].build(**options),
         evaluation.traces * len(batch),
         evaluation.grid,
     )
@@ -134,6 +146,7 @@ def scores_of(
                 co2_relative=float(ledger["co2_g"].mean()) / reference.scale_co2_g,
                 quality=float(ledger["quality_predicted"].mean()),
                 ttft_p95_s=float(np.quantile(ledger["ttft_s"], 0.95)),
+                quality_realised=float(ledger["quality_realised"].mean()),
             )
         )
     return scores
@@ -213,10 +226,11 @@ def tune(
     """Search the knobs of a policy.
 
     Half of the candidates are drawn evenly over all ranges, the rest in two rounds ever nearer
-    to the best so far. Draws are keyed by (seed, policy, candidate, knob).
+    to the best so far; where the policy has an edge, the last of them move that knob alone. Draws
+    are keyed by (seed, policy, candidate, knob).
 
     Args:
-        policy: One of `TUNABLE`.
+        policy: One of `TUNABLE` or `TUNABLE_UNDER_BUDGET`.
         reference: faircarbon's figures.
         score: Of `scorer`.
         candidates: Number of knobs tried.
@@ -226,13 +240,30 @@ def tune(
     Returns:
         The policy's part of the file: knobs, figures, bounds met, all candidates tried.
     """
-    knobs = TUNABLE[policy].knobs
+    knobs, edge = _ALL[policy].knobs, _ALL[policy].edge
     tried: list[tuple[list[float], Knobs, Score]] = []
 
     def best() -> tuple[list[float], Knobs, Score]:
         return min(tried, key=lambda one: better_first(one[2], reference))
 
-    for begin, end, width in _rounds(candidates):
+    def try_all(places: Sequence[list[float]]) -> None:
+        values = [
+            {knob.name: knob.at(share) for knob, share in zip(knobs, place, strict=True)}
+            for place in places
+        ]
+        scores: dict[int, Score] = {}
+        for number, found in score(policy, values):
+            scores[number] = found
+            on_candidate()
+        tried.extend(
+            (place, chosen, scores[number])
+            for number, (place, chosen) in enumerate(zip(places, values, strict=True))
+        )
+
+    moved = _EDGE_TRIES * len(_EDGE_WIDTHS)
+    if edge is None or candidates < 2 * moved:  # too few to spend them on the edge
+        edge, moved = None, 0
+    for begin, end, width in _rounds(candidates - moved):
         centre = best()[0] if tried else []
         places = []
         for number in range(begin, end):
@@ -244,18 +275,12 @@ def tune(
                     min(max(c + width * z, 0.0), 1.0) for c, z in zip(centre, drawn, strict=True)
                 ]
             places.append(place)
-        values = [
-            {knob.name: knob.at(share) for knob, share in zip(knobs, place, strict=True)}
-            for place in places
-        ]
-        scores: dict[int, Score] = {}
-        for number, found in score(policy, values):
-            scores[number] = found
-            on_candidate()
-        tried += [
-            (place, chosen, scores[number])
-            for number, (place, chosen) in enumerate(zip(places, values, strict=True))
-        ]
+        try_all(places)
+    for width in _EDGE_WIDTHS if edge else ():
+        centre, at = best()[0], [knob.name for knob in knobs].index(edge or "")
+        steps = np.linspace(-width, width, _EDGE_TRIES)
+        moves = [min(max(centre[at] + float(step), 0.0), 1.0) for step in steps]
+        try_all([[*centre[:at], move, *centre[at + 1 :]] for move in moves])
     _, chosen, found = best()
     met = found.met(reference)
     return {
@@ -297,7 +322,7 @@ def heading(evaluation: Evaluation, reference: Reference, seed: int) -> dict[str
     return {
         "schema": SCHEMA,
         "scenario": evaluation.scenario.name,
-        "scenario_digest": evaluation.scenario.digest(),
+        "scenario_digest": evaluation.scenario.filtered().digest(),
         "split": "validation",
         "days": [day.isoformat() for day in evaluation.days],
         "sessions": len(ids),

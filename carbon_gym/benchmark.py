@@ -8,20 +8,43 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from carbon_gym import __version__
 from carbon_gym.doors import make_policy, our_package
 from carbon_gym.evaluation import Evaluation
+from carbon_gym.metrics.guard import Served
 from carbon_gym.metrics.rows import FleetAccount, ReferenceAccount, row
+from carbon_gym.scenario import Scenario
 from carbon_gym.simulator.run import PolicyRun, run_policy
 
 REFERENCES = ("session-affinity", "faircarbon")
 """Always run: the rows are relative to them."""
+GUARD = "ccar"
+"""Run too where quality is a budget: the guard's figures say what its users lose or gain."""
 
 OnTurns = Callable[[int], None]
 Rows = list[dict[str, Any]]
-References = tuple[Sequence[ReferenceAccount], Sequence[ReferenceAccount]]
+
+
+class References(NamedTuple):
+    """What the rows are relative to, fleet by fleet; no ledgers, so that processes stay small."""
+
+    affinity: Sequence[ReferenceAccount]
+    faircarbon: Sequence[ReferenceAccount]
+    ccar: Sequence[Served] | None
+
+    def of(self, fleet: int) -> References:
+        """Of one fleet alone."""
+        only = slice(fleet, fleet + 1)
+        ccar = None if self.ccar is None else self.ccar[only]
+        return References(self.affinity[only], self.faircarbon[only], ccar)
+
+
+def references_in(scenario: Scenario) -> tuple[str, ...]:
+    """Names of the policies that a scenario's rows are relative to."""
+    budget = scenario.bounds.quality_constraint == "budget"
+    return (*REFERENCES, GUARD) if budget else REFERENCES
 
 
 def compare(
@@ -57,10 +80,14 @@ def compare(
             on_rows(name, made)
 
     if missing:
-        others = [name for name in missing if name not in REFERENCES]
-        runs = [_account(evaluation, name, on_turns) for name in REFERENCES]
-        references: References = tuple([a.reference() for a in run] for run in runs)  # type: ignore[assignment]
-        for name, accounts in zip(REFERENCES, runs, strict=True):
+        names = references_in(evaluation.scenario)
+        others = [name for name in missing if name not in names]
+        runs = {name: _account(evaluation, name, on_turns) for name in names}
+        affinity, faircarbon = ([a.reference() for a in runs[name]] for name in REFERENCES)
+        ccar = [a.served() for a in runs[GUARD]] if GUARD in names else None
+        references = References(affinity, faircarbon, ccar)
+        for name in names:
+            accounts = runs.pop(name)
             if name in missing:
                 keep(name, _rows(evaluation, name, accounts, references))
         for name, made in _each(evaluation, others, references, jobs, on_turns):
@@ -73,7 +100,7 @@ def turns_to_serve(
 ) -> int:
     """Turns that `compare` will serve, for a progress bar."""
     missing = set(policies) - set(done)
-    runs = len(missing | set(REFERENCES)) if missing else 0
+    runs = len(missing | set(references_in(evaluation.scenario))) if missing else 0
     return runs * sum(trace.turns for trace in evaluation.traces)
 
 
@@ -102,15 +129,15 @@ def evaluation_key(evaluation: Evaluation) -> str:
 
 
 def policy_key(name: str, evaluation: Evaluation) -> str:
-    """Hash of what a policy's choices depend on: its source, its gate and its knobs."""
+    """Hash of what a policy's rows depend on: sources, gates and knobs, its own and references'."""
     digest = hashlib.sha256(name.encode())
+    baselines, scenario = our_package("baselines"), evaluation.scenario
+    files = sorted(Path(str(baselines.__file__)).parent.glob("*.py"))
     if ":" in name:
         spec = importlib.util.find_spec(name.partition(":")[0])
-        files = [Path(spec.origin)] if spec is not None and spec.origin else []
-    else:
-        baselines = our_package("baselines")
-        files = sorted(Path(str(baselines.__file__)).parent.glob("*.py"))
-        files += baselines.files_of(name, evaluation.scenario)
+        files += [Path(spec.origin)] if spec is not None and spec.origin else []
+    for policy in (name, *references_in(scenario)):
+        files += baselines.files_of(policy, scenario)
     for path in files:
         digest.update(path.read_bytes() if path.is_file() else b"")
     return digest.hexdigest()[:16]
@@ -184,6 +211,7 @@ def fleet_accounts(evaluation: Evaluation, run: PolicyRun) -> list[FleetAccount]
                 run.ledger[run.bounds[f] : run.bounds[f + 1]],
                 trace.session,
                 trace.session_turns,
+                trace.category,
                 run.decision_us,
                 None if run.gate_proposals is None else run.gate_proposals[slots],
                 None if run.gate_blocks is None else run.gate_blocks[slots],
@@ -195,10 +223,6 @@ def fleet_accounts(evaluation: Evaluation, run: PolicyRun) -> list[FleetAccount]
 def _rows(
     evaluation: Evaluation, name: str, mine: Sequence[FleetAccount], references: References
 ) -> Rows:
-    affinity, faircarbon = references
     scenario = evaluation.scenario.name
-    rows = [
-        row(scenario, name, f, mine[f : f + 1], affinity[f : f + 1], faircarbon[f : f + 1])
-        for f in range(len(mine))
-    ]
-    return [*rows, row(scenario, name, "all", mine, affinity, faircarbon)]
+    rows = [row(scenario, name, f, mine[f : f + 1], *references.of(f)) for f in range(len(mine))]
+    return [*rows, row(scenario, name, "all", mine, *references)]

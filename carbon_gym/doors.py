@@ -46,9 +46,17 @@ def our_package(name: Literal["agents", "baselines"]) -> ModuleType:
     return module
 
 
-def policy_names() -> list[str]:
-    """Names of the fixed policies that `make_policy` knows."""
-    return list(our_package("baselines").POLICIES)
+def policy_names(scenario: Scenario | None = None) -> list[str]:
+    """Names of the fixed policies that `make_policy` knows.
+
+    Args:
+        scenario: Only those that can serve it; None: all.
+    """
+    baselines = our_package("baselines")
+    names = list(baselines.POLICIES)
+    if scenario is None or scenario.bounds.quality_constraint == "budget":
+        return names
+    return [name for name in names if name not in baselines.BUDGETED]
 
 
 def make_policy(name: str, /, scenario: Scenario | None = None, **options: Any) -> Policy:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,19 @@ from inputs import write_grid, write_tokens
 from test_rows import KEYS, LONG_KEYS
 
 from carbon_gym import benchmark as module
-from carbon_gym.benchmark import REFERENCES, compare, turns_to_serve
+from carbon_gym.benchmark import REFERENCES, compare, policy_key, references_in, turns_to_serve
 from carbon_gym.errors import InputError
 from carbon_gym.evaluation import Evaluation, evaluation_fleets
 from carbon_gym.scenario import load_scenario
+from carbon_gym.scenario.schema import CATEGORIES
 
 Row = dict[str, Any]
 OPTIONAL = ("co2_relative", "saving_vs_faircarbon", "recompute_mwh_per_turn", "ttft_p95_s")
+NESTED = {"saving_vs_faircarbon", "by_session_turns", "quality_by_category", "versus_ccar"}
 FRACTIONS = (
     "quality_predicted",
     "quality_realised",
+    "session_quality_low_decile",
     "quality_violation_rate",
     "ttft_violation_rate",
     "capacity_violation_rate",
@@ -63,7 +67,7 @@ def check_row(row: Row) -> None:
     """The schema of the issue."""
     assert row.keys() >= KEYS
     assert row["fleet"] == "all" or type(row["fleet"]) is int
-    for key in KEYS - {"scenario", "policy", "fleet", "saving_vs_faircarbon", "by_session_turns"}:
+    for key in KEYS - NESTED - {"scenario", "policy", "fleet"}:
         assert isinstance(row[key], int | float) or (row[key] is None and key in OPTIONAL)
         assert row[key] is None or (math.isfinite(row[key]) and row[key] >= 0)
     assert all(0 <= row[key] <= 1 for key in FRACTIONS)
@@ -100,6 +104,17 @@ def test_rows_of_fleets_add_up_to_the_pooled_one(rows: list[Row]) -> None:
         assert [row["fleet"] for row in mine] == [0, 1, 2, "all"]
         for key in ("sessions", "turns", "co2_g", "energy_kwh"):
             assert sum(row[key] for row in mine[:3]) == pytest.approx(mine[3][key])
+
+
+def test_categories_add_up_to_the_row(rows: list[Row]) -> None:
+    for row in rows:
+        parts = row["quality_by_category"]
+        assert tuple(parts) == CATEGORIES
+        assert sum(part["turns"] for part in parts.values()) == row["turns"]
+        for key in ("quality_predicted", "quality_realised"):
+            total = sum(part["turns"] * (part[key] or 0.0) for part in parts.values())
+            assert total / row["turns"] == pytest.approx(row[key])
+        assert row["versus_ccar"] is None  # quality is no budget here
 
 
 def test_relative_numbers_hang_together(rows: list[Row]) -> None:
@@ -167,6 +182,79 @@ def test_a_fleet_without_sessions(tmp_path: Path) -> None:
     for row in empty:
         assert (row["sessions"], row["turns"], row["co2_g"]) == (0, 0, 0.0)
         assert row["saving_vs_faircarbon"] is row["co2_relative"] is row["ttft_p95_s"] is None
+
+
+# --- where quality is a budget ------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def budget() -> Evaluation:
+    scenario = load_scenario("tiny", bounds={"quality_constraint": "budget"})
+    return evaluation_fleets(scenario, fleets=2)
+
+
+def test_a_budget_is_guarded_by_ccar_whether_it_is_asked_for_or_not(budget: Evaluation) -> None:
+    assert references_in(budget.scenario) == (*REFERENCES, "ccar")
+    served: list[int] = []
+    alone = compare(budget, ["largest-model"], on_turns=served.append)
+    assert sum(served) == turns_to_serve(budget, ["largest-model"])
+    rows = compare(budget, ["ccar", "largest-model"])
+    assert untimed(alone) == untimed(rows)[3:]
+    for theirs, mine in zip(rows[:3], rows[3:], strict=True):
+        found = mine["versus_ccar"]
+        assert found["saving"]["mean"] == pytest.approx(1 - mine["co2_g"] / theirs["co2_g"])
+        if mine["fleet"] != "all":
+            for key in ("quality_realised", "quality_predicted"):
+                difference = mine[key] - theirs[key]
+                assert found[f"{key}_difference"]["mean"] == pytest.approx(difference)
+            difference_s = mine["ttft_p95_s"] - theirs["ttft_p95_s"]
+            assert found["ttft_p95_difference_s"]["mean"] == pytest.approx(difference_s)
+        assert theirs["versus_ccar"]["session_quality_ratio"]["predicted"]["smallest"] == 1.0
+        assert theirs["versus_ccar"]["low_decile_difference"]["own"]["mean"] == 0.0
+
+
+def test_processes_and_done_rows_keep_the_guard(budget: Evaluation) -> None:
+    names = ["largest-model", "lower-bound"]
+    rows = compare(budget, names)
+    assert untimed(compare(budget, names, jobs=2)) == untimed(rows)
+    done = {"largest-model": rows[:3]}
+    assert untimed(compare(budget, names, done=done)) == untimed(rows)
+    assert turns_to_serve(budget, names, names) == 0
+
+
+def test_rows_hang_on_the_gate_of_what_they_are_compared_with(
+    budget: Evaluation, tmp_path: Path
+) -> None:
+    names = ["largest-model", "random"]
+    before = [policy_key(name, budget) for name in names]
+    gate = tmp_path / "gate.json"
+    gate.write_text("{}", encoding="utf-8")
+    other = replace(budget, scenario=budget.scenario.model_copy(update={"gate": str(gate)}))
+    assert all(policy_key(n, other) != key for n, key in zip(names, before, strict=True))
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_guards_table_is_printed_and_kept(
+    columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    own = tmp_path / "budget.yaml"
+    own.write_text("extends: tiny\nbounds: {quality_constraint: budget}\n", encoding="utf-8")
+    outcome = benchmark(
+        *("--scenario", own, "--fleets", 5, "--sessions", 15, "--out", tmp_path / "o"),
+        *("--policies", "ccar,largest-model,lower-bound"),
+    )
+    assert (outcome.code, outcome.err) == (0, "")
+    before, _, table = outcome.out.partition("against ccar, on the same turns")
+    assert "saving %" in before
+    cells = {line.split()[0]: line.split() for line in table.splitlines() if line.strip()}
+    assert ["largest-model" in cells, "lower-bound" in cells, "ccar" in cells] == [1, 1, 0]
+    row = pooled(results(tmp_path / "o")["rows"], "largest-model")
+    assert cells["largest-model"][1] == f"{100 * row['versus_ccar']['saving']['mean']:.1f}"
+    text = (tmp_path / "o" / "table.md").read_text(encoding="utf-8")
+    assert text.count("Against ccar, on the same turns (budget)") == 1
+    header = (tmp_path / "o" / "results.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert "versus_ccar.session_quality_ratio.realised.below_95_percent" in header.split(",")
 
 
 # --- the file ---------------------------------------------------------------------------------

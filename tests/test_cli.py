@@ -22,6 +22,7 @@ from carbon_gym.evaluation import FIRST_DAY
 from carbon_gym.grid.generator import generate_grid
 from carbon_gym.grid.statistics import load_statistics as load_grid_statistics
 from carbon_gym.resources import packaged
+from carbon_gym.scenario import load_scenario
 from carbon_gym.speed import simulator
 from carbon_gym.workload.statistics import load_statistics
 
@@ -164,9 +165,11 @@ def test_several_options_together(tmp_path: Path) -> None:
 
 
 def test_all_policies_are_those_that_can_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "policy_names", lambda: ["b", "a"])
-    assert command._policy_names("all") == ["b", "a"]
-    assert command._policy_names("lower-bound, faircarbon") == ["lower-bound", "faircarbon"]
+    scenario = load_scenario("tiny")
+    monkeypatch.setattr(command, "policy_names", lambda scenario: ["b", "a"])
+    assert command._policy_names("all", scenario) == ["b", "a"]
+    named = command._policy_names("lower-bound, faircarbon", scenario)
+    assert named == ["lower-bound", "faircarbon"]
 
 
 def test_quick_is_a_few_small_fleets_unless_told_otherwise(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from reference.simulator import ReferenceSimulator
 from test_simulator_differential import check_quote
 
 from carbon_gym.grid.series import STEP_S
-from carbon_gym.scenario import Scenario
 from carbon_gym.simulator.arrays import OUTCOME
 
 SEEDS = range(16)
@@ -42,8 +41,7 @@ def test_a_lone_session_is_the_slow_simulators(seed: int, tmp_path: Path) -> Non
     scenario = random_scenario(seed, tmp_path, sessions=1)
     env = scalar(scenario=scenario, fleets=6, **options_of(seed))
     world = env.world
-    if env.options.rules.budget:
-        scenario = with_floor(world.scenario)
+    scenario = world.scenario
     rng = np.random.default_rng(seed)
     for session, trace in enumerate(t for t in world.evaluation.traces if t.turns):
         rows = slice(*world.first[session : session + 2])
@@ -65,12 +63,6 @@ def test_a_lone_session_is_the_slow_simulators(seed: int, tmp_path: Path) -> Non
                 found = info["deployment_index" if name == "deployment" else name]
                 assert np.isclose(found, getattr(outcome, name), rtol=1e-12, atol=0.0), where
             assert terminated == (row == trace.turns - 1)
-
-
-def with_floor(scenario: Scenario) -> Scenario:
-    """The slow simulator knows the filter only: a budget's floor is a filter of that height."""
-    bounds = scenario.bounds.model_copy(update={"beta_q": scenario.bounds.beta_floor})
-    return scenario.model_copy(update={"bounds": bounds})
 
 
 # --------------------------------------------------------------------------------- rewards

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from carbon_gym.quality.irt import ability_matrix, draw_difficulty, item_response
 from carbon_gym.quality.predictor import IrtPredictor, QualityPredictor
-from carbon_gym.scenario.schema import Ability, Model, Quality, Seeds, Splits, Workload
+from carbon_gym.scenario.schema import (
+    Ability,
+    Model,
+    PredictorBias,
+    Quality,
+    Seeds,
+    Splits,
+    Workload,
+)
 from carbon_gym.workload.fleets import Fleets
 from carbon_gym.workload.trace import Floats, Trace
 
@@ -92,6 +100,42 @@ def test_models_are_told_apart_by_name_only(trace: Trace) -> None:
     assert np.array_equal(permuted, all_three[:, [2, 0]])
     renamed = predictor.predict(trace, [SMALL.model_copy(update={"name": "new"})])
     assert not np.array_equal(renamed[:, 0], all_three[:, 0])
+
+
+@given(
+    bias=st.floats(-1, 1),
+    sd=st.sampled_from([0.0, 0.03]),
+    order=st.permutations([SMALL, OTHER, LARGE]),
+    kept=st.integers(1, 3),
+)
+def test_a_bias_moves_the_predictions_of_its_model_only(
+    trace: Trace, bias: float, sd: float, order: list[Model], kept: int
+) -> None:
+    models = order[:kept]  # with the biased model or without
+    fair = IrtPredictor(Quality(predictor_sd=sd), seed=5)
+    entries = (PredictorBias(model="other", bias=bias),)
+    biased = IrtPredictor(Quality(predictor_sd=sd, predictor_bias=entries), seed=5)
+    realised = fair.realised_quality(trace, models)
+    assert np.array_equal(biased.realised_quality(trace, models), realised)
+    before, after = fair.predict(trace, models), biased.predict(trace, models)
+    assert 0.01 <= after.min() <= after.max() <= 1
+    for m, model in enumerate(models):
+        if model.name == "other":
+            # Where the error alone was clipped, what it was is not to be seen.
+            inside = (before[:, m] > 0.01) & (before[:, m] < 1)
+            moved = np.clip(before[:, m] + bias, 0.01, 1)[inside]
+            assert after[inside, m] == pytest.approx(moved, abs=1e-12)
+        else:
+            assert np.array_equal(after[:, m], before[:, m])
+
+
+def test_several_models_are_biased_each_by_its_own(trace: Trace) -> None:
+    entries = (PredictorBias(model="large", bias=0.05), PredictorBias(model="small", bias=-0.1))
+    biased = IrtPredictor(Quality(predictor_sd=0, predictor_bias=entries), seed=5)
+    models = [SMALL, OTHER, LARGE]
+    realised = biased.realised_quality(trace, models)
+    expected = np.clip(realised + np.asarray([-0.1, 0.0, 0.05]), 0.01, 1)
+    assert biased.predict(trace, models) == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_part_of_the_trace_has_the_same_numbers(trace: Trace) -> None:

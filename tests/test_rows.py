@@ -26,6 +26,9 @@ KEYS = {
     "recompute_mwh_per_turn",
     "quality_predicted",
     "quality_realised",
+    "quality_by_category",
+    "session_quality_low_decile",
+    "versus_ccar",
     "quality_violation_rate",
     "ttft_p50_s",
     "ttft_p95_s",
@@ -42,14 +45,22 @@ LONG_KEYS = {"co2_g", "saving_vs_faircarbon", "recompute_mwh_per_turn", "ttft_p9
 
 
 def account(
-    session_turns: Sequence[int], decision_us: float = 0.0, **columns: Sequence[Any]
+    session_turns: Sequence[int],
+    decision_us: float = 0.0,
+    categories: Sequence[int] | None = None,
+    **columns: Sequence[Any],
 ) -> FleetAccount:
-    """Sessions one after the other; columns of the ledger that are not given are zero."""
+    """Sessions one after the other; columns of the ledger that are not given are zero.
+
+    `categories` has one index per session; None: all coding.
+    """
     turns = np.array(session_turns, dtype=np.int64)
     ledger = np.zeros(int(turns.sum()), dtype=OUTCOME)
     for name, values in columns.items():
         ledger[name] = values
-    return FleetAccount(ledger, np.repeat(np.arange(len(turns)), turns), turns, decision_us)
+    category = np.repeat(np.array(categories or [0] * len(turns), dtype=np.int8), turns)
+    session = np.repeat(np.arange(len(turns)), turns)
+    return FleetAccount(ledger, session, turns, category, decision_us)
 
 
 def alone(mine: FleetAccount, other: FleetAccount | None = None) -> dict[str, Any]:
@@ -178,7 +189,7 @@ def test_sessions_of_a_ledger_in_the_order_of_events() -> None:
     """Rows stand by arrival, so that sessions are mixed: each row counts for its own session."""
     ledger = np.zeros(4, dtype=OUTCOME)
     ledger["co2_g"] = [1.0, 10.0, 2.0, 20.0]
-    mixed = FleetAccount(ledger, np.array([0, 1, 0, 1]), np.array([2, 2]))
+    mixed = FleetAccount(ledger, np.array([0, 1, 0, 1]), np.array([2, 2]), np.zeros(4, np.int8))
     assert mixed.session_co2_g().tolist() == [3.0, 30.0]
 
 

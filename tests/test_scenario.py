@@ -12,7 +12,10 @@ import pytest
 from pydantic import ValidationError
 
 from carbon_gym import InputError, Scenario, load_scenario, scenario_names
+from carbon_gym.benchmark import evaluation_key
+from carbon_gym.evaluation import evaluation_fleets
 from carbon_gym.fleet import Deployments
+from carbon_gym.resources import packaged
 
 PACKAGED = (
     "congested",
@@ -194,6 +197,70 @@ def test_the_digest_is_of_the_content() -> None:
         assert load_scenario("tiny", **change).digest() != tiny.digest()
 
 
+SHARES = {"coding": 0.1, "math": 0.2, "reasoning": 0.3, "creative": 0.4, "information": 0.0}
+LLAMA = {"model": "Llama-3.1-70B-Instruct", "bias": 0.05}
+YOUNGER: list[dict[str, Any]] = [
+    {"bounds": {"quality_constraint": "budget"}},
+    {"bounds": {"beta_floor": 0.8}},
+    {"bounds": {"quality_target": 0.6}},
+    {"quality": {"predictor_bias": [LLAMA]}},
+    {"workload": {"category_shares": SHARES}},
+]
+"""Keys that came after digests were committed with gates and knobs."""
+
+
+def test_younger_keys_are_in_the_digest_only_where_they_say_something() -> None:
+    committed = json.loads(packaged("gates/sharegpt.json").read_text())["scenario_digest"]
+    default = load_scenario("sharegpt")
+    assert default.digest() == committed
+    spelled_out: list[dict[str, Any]] = [
+        {"bounds": {"quality_constraint": "filter", "beta_floor": 0.7, "quality_target": None}},
+        {"quality": {"predictor_bias": []}},
+        {"workload": {"category_shares": None}},
+    ]
+    for spelled in spelled_out:
+        assert load_scenario("sharegpt", **spelled).digest() == committed
+    digests = [load_scenario("sharegpt", **change).digest() for change in YOUNGER]
+    assert len({committed, *digests}) == len(YOUNGER) + 1
+    back = load_scenario(
+        load_scenario("sharegpt", **YOUNGER[4]), workload={"category_shares": None}
+    )
+    assert back == default
+
+
+@pytest.mark.parametrize("change", YOUNGER)
+def test_scenarios_with_younger_keys_survive_pickling_and_json(change: dict[str, Any]) -> None:
+    scenario = load_scenario("sharegpt", **change)
+    for again in (
+        pickle.loads(pickle.dumps(scenario)),
+        load_scenario(json.loads(json.dumps(scenario.to_dict()))),
+    ):
+        assert again == scenario
+        assert again.digest() == scenario.digest()
+    assert hash(scenario) == hash(load_scenario("sharegpt", **change))
+
+
+@pytest.mark.parametrize("change", YOUNGER)
+def test_a_comparison_with_younger_keys_is_another_one(change: dict[str, Any]) -> None:
+    """Rows that were made without the key are not taken for those with it."""
+    keys = {
+        evaluation_key(evaluation_fleets(load_scenario("sharegpt", **c), fleets=1, sessions=3))
+        for c in ({}, change)
+    }
+    assert len(keys) == 2
+
+
+def test_a_bias_follows_its_model_through_the_fleet() -> None:
+    names = [model.name for model in load_scenario("sharegpt").fleet.models]
+    for models in (names[::-1], names[-1:], [names[-1], names[0]]):
+        scenario = load_scenario(
+            "sharegpt", fleet={"models": models}, quality={"predictor_bias": [LLAMA]}
+        )
+        assert scenario.quality.predictor_bias[0].model == "Llama-3.1-70B-Instruct"
+    message = refusal("sharegpt", fleet={"models": names[:2]}, quality={"predictor_bias": [LLAMA]})
+    assert message.endswith(f"name one of {names[0]}, {names[1]}")
+
+
 # ------------------------------------------------------------------------------------- refusals
 
 
@@ -226,6 +293,38 @@ def test_the_digest_is_of_the_content() -> None:
         ({"energy": {"output_ratio": -4}}, ["energy.output_ratio = -4"]),
         ({"quality": {"session_sd": math.nan}}, ["quality.session_sd = nan"]),
         ({"quality": {"centring": math.inf}}, ["quality.centring = inf"]),
+        (
+            {"quality": {"predictor_bias": [{"model": "Llama-3.1-70B", "bias": 0.1}]}},
+            ["names 'Llama-3.1-70B', which is not in the fleet", "did you mean 'Llama-3.1-70B-I"],
+        ),
+        (
+            {"quality": {"predictor_bias": [LLAMA, LLAMA]}},
+            ["names 'Llama-3.1-70B-Instruct' twice", "name each model once"],
+        ),
+        ({"quality": {"predictor_bias": [LLAMA | {"bias": 1.5}]}}, ["predictor_bias.0.bias = 1.5"]),
+        (
+            {"quality": {"predictor_bias": [LLAMA | {"bias": math.nan}]}},
+            ["predictor_bias.0.bias = nan"],
+        ),
+        ({"quality": {"predictor_bias": [{"model": "x"}]}}, ["predictor_bias.0.bias' is missing"]),
+        (
+            {"quality": {"predictor_bias": [LLAMA | {"bais": 0.1}]}},
+            ["predictor_bias.0.bais' is not known", "nearest: 'bias'"],
+        ),
+        ({"quality": {"predictor_bias": {"x": 0.1}}}, ["quality.predictor_bias: "]),
+        (
+            {"workload": {"category_shares": SHARES | {"math": 0.5}}},
+            ["workload.category_shares: ", "must add up to 1, not to 1.3"],
+        ),
+        ({"workload": {"category_shares": SHARES | {"math": -0.2}}}, ["shares.math = -0.2"]),
+        (
+            {"workload": {"category_shares": {"coding": 1.0}}},
+            ["'workload.category_shares.math' is missing"],
+        ),
+        (
+            {"workload": {"category_shares": SHARES | {"codign": 0.0}}},
+            ["category_shares.codign' is not known", "nearest: 'coding'"],
+        ),
         ({"fleet": {"replicas": 1.5}}, ["fleet.replicas = 1.5"]),
         ({"fleet": {"replicas": 0}}, ["fleet.replicas = 0"]),
         ({"fleet": {"models": []}}, ["fleet.models", "at least 1"]),

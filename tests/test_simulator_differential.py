@@ -122,13 +122,16 @@ def compare(world: World, name: str, seed: int) -> Counter[str]:
         where = f"seed {seed}, {name}, row {row}"
         quotes, expected = fast.quote(), slow.quote(row)
         check_quote(quotes, expected, where)
+        as_filtered = slow.quote(row, filtered=True)  # what the paper's policies see of a budget
+        check_quote(quotes.filtered(), as_filtered, f"{where}, filtered")
+        happened["the filter is not the floor"] += as_filtered.admissible != expected.admissible
         happened["slack"] += check_load(quotes, slow, row, where)
         if policy is None:
             actions = rng.integers(0, len(fast.fleet), 1)
         else:
             actions = policy.choose(quotes)
             assert actions.dtype == np.int64
-            chosen = reference.POLICIES[name](slow, row, expected)
+            chosen = reference.POLICIES[name](slow, row, as_filtered)
             assert actions.tolist() == [chosen], where
         fast.commit(actions)
         outcome, evicted = commit(slow, row, int(actions[0]))
@@ -142,7 +145,17 @@ def compare(world: World, name: str, seed: int) -> Counter[str]:
 
 
 def world_of(seed: int) -> World:
-    """Any shape; some are 3 x 2 x 7, some small and short of memory, some full of ties."""
+    """Any shape and some rule of quality; see `shaped_world`."""
+    world = shaped_world(seed)
+    if seed % 3 != 1:
+        return world
+    return world.with_scenario(
+        bounds={"quality_constraint": "budget", "beta_floor": (0.0, 0.7, 0.7, 0.95)[seed // 3 % 4]}
+    )
+
+
+def shaped_world(seed: int) -> World:
+    """Some are 3 x 2 x 7, some small and short of memory, some full of ties."""
     if seed % 6 == 5:
         return random_world(seed, shape=(3, 2, 7))
     if seed % 4 == 0:
@@ -170,11 +183,17 @@ def test_the_random_worlds_reach_every_rule() -> None:
     assert evicting >= len(SEEDS) // 3, "memory pressure must bite in a good share of the worlds"
     assert sum(counts["random"]["evictions"] for counts in worlds) > 100
     assert sum(counts["random"]["slack"] for counts in worlds) > 0, "SPEC §10's ceil"
+    budgets = [counts["random"]["the filter is not the floor"] for counts in worlds]
+    assert sum(budgets) > 100
+    assert sum(count > 0 for count in budgets) >= len(SEEDS) // 8
     for name in ("ccar-no-gate", "session-affinity"):
         total = sum((counts[name] for counts in worlds), Counter())
         for what in ("hits", "evictions", "ttft_violation", "capacity_violation", "switched"):
             assert total[what] > 20, f"{name}: {what}"
-        assert total["quality_violation"] == 0
+        bounds = [world_of(seed).scenario.bounds for seed in SEEDS]
+        for counts, rule in zip(worlds, bounds, strict=True):
+            if rule.admissible_share <= rule.beta_q:  # a floor above the filter they cannot keep
+                assert counts[name]["quality_violation"] == 0
     rules = [world_of(seed).scenario.capacity for seed in SEEDS]
     assert {rule.limit for rule in rules} == {None, 0.1, 0.25, 0.5, 1.0}
     assert {(rule.rule, rule.scope) for rule in rules} == set(

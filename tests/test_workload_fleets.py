@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from carbon_gym.errors import InputError
-from carbon_gym.scenario.schema import CATEGORIES, Quality, Seeds, Splits, Workload
+from carbon_gym.scenario.schema import CATEGORIES, CategoryShares, Quality, Seeds, Splits, Workload
 from carbon_gym.workload.days import Days
 from carbon_gym.workload.fleet_trace import build_trace
 from carbon_gym.workload.fleets import Fleets
@@ -272,6 +272,49 @@ def test_the_prior_can_be_set() -> None:
     default = fleets(sessions_per_fleet=5).trace(0, 0, "test")
     first = default.turn == 0
     assert np.all(default.predicted_output_tokens[first] == SHAREGPT.reply_mean_tokens)
+
+
+SHARES = CategoryShares(coding=0.05, math=0.5, reasoning=0.0, creative=0.15, information=0.3)
+
+
+def mix(trace: Trace) -> list[float]:
+    """Share of the sessions per category."""
+    of_session = trace.category[trace.turn == 0]
+    counts: NDArray[np.int64] = np.bincount(of_session, minlength=len(CATEGORIES))
+    return [float(count) / len(of_session) for count in counts]
+
+
+def test_generated_sessions_have_the_category_shares_asked_for() -> None:
+    drifted = fleets(sessions_per_fleet=4000, category_shares=SHARES)
+    plain = fleets(sessions_per_fleet=4000)
+    trace, before = (world.trace(0, 0, "test") for world in (drifted, plain))
+    assert mix(trace) == pytest.approx(SHARES.in_order(), abs=0.03)
+    assert mix(trace)[2] == 0
+    assert mix(before) == pytest.approx(SHAREGPT.category_shares.in_order(), abs=0.03)
+    for column in ("session_key", "arrival_s", "output_tokens", "difficulty"):
+        assert np.array_equal(getattr(trace, column), getattr(before, column)), column
+    assert "all sessions drawn from workload.category_shares" in " ".join(drifted.draw_notes())
+    own = fleets(sessions_per_fleet=4000, category_shares=SHAREGPT.category_shares)
+    assert np.array_equal(own.trace(0, 0, "test").category, before.category)
+
+
+@pytest.mark.parametrize("known", ["math", ""])
+def test_category_shares_are_for_sessions_of_a_file_that_have_none(
+    known: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "c.csv"
+    rows = [f"{s},0,5,6,{'creative' if s % 4 == 0 else known}" for s in range(4000)]
+    file.write_text("session,turn,prompt_tokens,output_tokens,category\n" + "\n".join(rows))
+    world = fleets(source="file", path=str(file), format="tokens", category_shares=SHARES)
+    trace = world.day_trace(world.plan(1), 0, 0)
+    notes = " ".join(world.draw_notes())
+    if known:
+        assert mix(trace) == [0, 0.75, 0, 0.25, 0]
+        assert "workload.category_shares changes nothing" in notes
+        return
+    expected = 0.75 * np.asarray(SHARES.in_order()) + [0, 0, 0, 0.25, 0]
+    assert mix(trace) == pytest.approx(expected, abs=0.03)
+    assert "of 3000 sessions drawn from workload.category_shares" in notes
 
 
 def test_the_real_file_makes_eight_days(shared_data: Path) -> None:

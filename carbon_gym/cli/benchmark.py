@@ -12,7 +12,13 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from carbon_gym.benchmark import compare, evaluation_key, policy_key, turns_to_serve
+from carbon_gym.benchmark import (
+    compare,
+    evaluation_key,
+    policy_key,
+    references_in,
+    turns_to_serve,
+)
 from carbon_gym.cli.choices import (
     at_least_one,
     conversation_format,
@@ -22,6 +28,7 @@ from carbon_gym.cli.choices import (
     one_of,
 )
 from carbon_gym.cli.console import output_console, turns_bar
+from carbon_gym.cli.front import FRONT_SCENARIOS, measure_fronts
 from carbon_gym.doors import make_policy, our_package, policy_names
 from carbon_gym.errors import InputError
 from carbon_gym.evaluation import Evaluation, evaluation_fleets
@@ -29,7 +36,7 @@ from carbon_gym.fleet import Deployments
 from carbon_gym.grid.series import check_zones
 from carbon_gym.grid.statistics import load_statistics as load_grid_statistics
 from carbon_gym.report.results import Results
-from carbon_gym.report.table import comparison_table
+from carbon_gym.report.table import comparison_table, guard_table
 from carbon_gym.scenario import Scenario, load_scenario
 from carbon_gym.scenario.schema import Split
 from carbon_gym.workload.statistics import load_statistics as load_workload_statistics
@@ -105,16 +112,26 @@ def benchmark(
     jobs: Annotated[
         int | None, typer.Option(metavar="N", help="Processes; default: the cores.")
     ] = None,
+    front: Annotated[
+        bool,
+        typer.Option(
+            "--front",
+            help="CO2 against realised quality instead: every family of policies along its own "
+            f"knob. Default scenarios: {' and '.join(FRONT_SCENARIOS)}.",
+        ),
+    ] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help=f"{QUICK_FLEETS} fleets of {QUICK_SESSIONS} sessions.")
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder for results.json; default runs/<time>-benchmark."),
+        typer.Option(
+            metavar="DIR",
+            help="Folder for results.json or front.json; default runs/<time>-benchmark or -front.",
+        ),
     ] = None,
 ) -> None:
     """Compare routing policies: CO2, quality and latency on the same fleets."""
-    names = _policy_names(policies)
     size = {
         "split": None if split is None else one_of("--split", split, SPLITS),
         "fleets": _fleet_count(days, fleets, quick),
@@ -123,22 +140,32 @@ def benchmark(
     }
     processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
     files = conversations is not None or bool(grid)
-    sources = scenario or (DEFAULT_SCENARIOS_FOR_FILES if files else DEFAULT_SCENARIOS)
+    sources = scenario or _default_scenarios(files, front)
     scenarios = [
         _with_files(load_scenario(source), conversations, format, tokenizer, grid, zones)
         for source in dict.fromkeys(sources)
     ]
     _check_before_the_work(scenarios)
+    if front:
+        chosen_names = None if policies == "all" else names_in("--policies", policies)
+        return measure_fronts(scenarios, chosen_names, size, processes, out)
+    named = [_policy_names(policies, scenario) for scenario in scenarios]
     folder = out or Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-benchmark"
     console = output_console()
     began = time.perf_counter()
     with Results(folder) as results:
-        for chosen in scenarios:
+        for chosen, names in zip(scenarios, named, strict=True):
             evaluation = evaluation_fleets(chosen, **size)  # type: ignore[arg-type]
             evaluation = _with_notes(evaluation, names)
             rows = _compare_and_keep(evaluation, names, processes, results)
             _show(console, evaluation, rows)
     console.print(f"{results.path}  ({time.perf_counter() - began:.0f} s)", soft_wrap=True)
+
+
+def _default_scenarios(files: bool, front: bool) -> list[str]:
+    if front:
+        return FRONT_SCENARIOS[:1] if files else FRONT_SCENARIOS
+    return DEFAULT_SCENARIOS_FOR_FILES if files else DEFAULT_SCENARIOS
 
 
 def _check_before_the_work(scenarios: list[Scenario]) -> None:
@@ -161,8 +188,9 @@ def _check_before_the_work(scenarios: list[Scenario]) -> None:
 def _with_notes(evaluation: Evaluation, names: list[str]) -> Evaluation:
     """The evaluation with what the gates and knobs of its policies were made for."""
     baselines, scenario = our_package("baselines"), evaluation.scenario
-    notes = (baselines.gate_note(scenario, names), baselines.tuned_note(scenario, names))
-    return replace(evaluation, notes=(*evaluation.notes, *(note for note in notes if note)))
+    names = list(dict.fromkeys([*names, *references_in(scenario)]))
+    notes = (*evaluation.notes, *baselines.notes_on(scenario, names))
+    return replace(evaluation, notes=notes)
 
 
 def _compare_and_keep(
@@ -196,6 +224,10 @@ def _show(console: Console, evaluation: Evaluation, rows: list[dict[str, Any]]) 
     )
     console.print()
     console.print(comparison_table(title, rows, console.width))
+    guard = guard_table(rows, console.width)
+    if guard is not None:
+        console.print()
+        console.print(guard)
     for note in evaluation.notes:
         console.print(f"- {note}", style="dim")
     share = max(row["largest_sessions_co2_share"] or 0.0 for row in rows if row["fleet"] == "all")
@@ -205,12 +237,12 @@ def _show(console: Console, evaluation: Evaluation, rows: list[dict[str, Any]]) 
     )
 
 
-def _policy_names(text: str) -> list[str]:
+def _policy_names(text: str, scenario: Scenario) -> list[str]:
     if text == "all":
-        return policy_names()
+        return policy_names(scenario)
     names = names_in("--policies", text)
     for name in names:
-        make_policy(name)
+        make_policy(name, scenario)
     return names
 
 

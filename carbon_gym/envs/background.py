@@ -24,7 +24,9 @@ from carbon_gym.simulator.quotes import Quotes
 from carbon_gym.simulator.simulator import Simulator
 
 REFERENCE = "reference"
-"""Name of the background in which every turn goes to its cheapest feasible quote."""
+"""Name of the scenario's own background: every turn goes to its cheapest feasible quote; under a
+quality budget to the best by the price of quality that validation found, `ccar-budget-fixed`."""
+UNDER_BUDGET = "ccar-budget-fixed"
 
 
 class Reference:
@@ -66,7 +68,11 @@ def background_policy(name: str, scenario: Scenario) -> Policy:
     Raises:
         InputError: Unknown, or one that knows the future and so can serve no fleet.
     """
-    policy: Policy = Reference() if name == REFERENCE else make_policy(name, scenario)
+    policy: Policy
+    if name == REFERENCE and scenario.bounds.quality_constraint == "filter":
+        policy = Reference()
+    else:
+        policy = make_policy(UNDER_BUDGET if name == REFERENCE else name, scenario)
     if any(hasattr(policy, it) for it in ("foresee", "full_cache", "unbounded")):
         raise InputError(
             f"background = {name!r} is a bound, not a router; name a policy, or 'reference'"
@@ -94,6 +100,8 @@ def _run(simulator: Simulator, name: str, pressure: bool) -> Background:
     others = np.zeros((rows, len(simulator.fleet.unit_share)), dtype=np.int32)
     evicted_until_s = np.full((rows if pressure else 1, deployments), -np.inf)
     policy = background_policy(name, simulator.scenario)
+    if hasattr(policy, "accompany"):
+        policy.accompany(simulator)
     policy.reset(simulator.fleet, simulator.slots)
     quotes = simulator.quote()
     while not simulator.done:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
+from carbon_gym.doors import our_package
 from carbon_gym.envs.arrays import MASK_FEASIBLE, MASK_NONE, MASK_ROOM, Rules
 from carbon_gym.envs.background import REFERENCE, background_policy
-from carbon_gym.envs.world import World, co2_scale_of, quality_target_of, world_of
+from carbon_gym.envs.world import World, co2_scale_of, world_of
 from carbon_gym.errors import InputError, did_you_mean
 from carbon_gym.evaluation import DEFAULT_FLEETS
 from carbon_gym.scenario import Scenario, load_scenario
@@ -19,7 +20,7 @@ from carbon_gym.scenario.schema import Split
 Observation = Literal["flat", "dict"]
 
 DEFAULT_WEIGHTS: dict[str, float] = {"quality": 5.0, "ttft": 1.0, "capacity": 1.0}
-"""λ_q (or λ of the budget), λ_t and λ_c, all ASSUMED."""
+"""λ_q, λ_t and λ_c, all ASSUMED. Under a budget λ_q is λ, by default what validation found."""
 _MASKS = {None: MASK_NONE, "feasible": MASK_FEASIBLE, "room": MASK_ROOM}
 RENDER_MODES = ("ansi", "rgb_array", "human")
 
@@ -106,13 +107,20 @@ def resolve(
             "quality_constraint='budget'"
         )
     world = world_of(loaded, split, fleets, background)
+    scale_g = co2_scale_g or co2_scale_of(loaded, whole=world if split is None else None)
+    target = 0.0
+    if budget:
+        baselines = our_package("baselines")
+        target = baselines.quality_target(loaded)
+        if "quality" not in (weights or {}):
+            weight["quality"] = baselines.budget_price_g(loaded) / scale_g
     rules = Rules(
-        co2_scale_g=co2_scale_g or co2_scale_of(loaded, whole=world if split is None else None),
+        co2_scale_g=scale_g,
         quality_weight=weight["quality"],
         ttft_weight=weight["ttft"],
         capacity_weight=weight["capacity"],
         budget=budget,
-        quality_target=quality_target_of(loaded) if budget else 0.0,
+        quality_target=target,
         mask=_MASKS[mask],
         max_turns=max_turns or 0,
     )

@@ -97,9 +97,11 @@ class CarbonRoutingEnv(LaneEnv):
     A violation saves the CO2 by which it undercuts the forced deployment, which is the cheapest of
     F; without the refund it could pay. With ``quality_constraint="budget"`` the quality term is
     λ_q · (q̂ − target), below the floor less the shortfall too, and the refund takes back priced
-    quality likewise. ``weights`` sets λ_q = 5, λ_t = 1, λ_c = 1. ``co2_scale_g`` is the mean CO2
-    per turn of the reference run on the training split, a constant of the scenario: the reference
-    policy earns −1 a turn in the mean. The tail is heavy and never clipped (docs/environment.md
+    quality likewise. ``weights`` sets λ_q, λ_t = 1, λ_c = 1. λ_q is 5; under a budget it is what
+    validation found a unit of quality to be worth, so that the largest expected reward of a turn
+    is the choice of `ccar-budget-fixed`. ``co2_scale_g`` is the mean CO2 per turn of the reference
+    run on the training split, a constant of the scenario: the reference policy's CO2 costs it 1 a
+    turn in the mean. The tail is heavy and never clipped (docs/environment.md
     has its quantiles). A model whose context is too short counts with quality 0; if nothing is
     feasible, lateness is measured against the forced deployment's in the refund.
 
@@ -148,14 +150,16 @@ class CarbonRoutingEnv(LaneEnv):
         scenario: A packaged scenario's name, a YAML file, or a `carbon_gym.Scenario`; "sharegpt".
         split: "train", "validation" or "test"; None: all of a conversation file. Default: "train".
         fleets: Days laid as fleets, of whose sessions episodes are drawn; 16.
-        background: "reference" (every turn to its cheapest feasible quote), a policy's name, or
-            ``module:Class``: who serves the other traffic. Default: "reference".
+        background: who serves the other traffic: "reference" (default: every turn to its cheapest
+            feasible quote; under a budget `ccar-budget-fixed`), a policy's name or
+            ``module:Class``.
         observation: "flat" (default) or "dict".
         mask: "feasible" (default), "room" or None.
         quality_constraint: "filter" or "budget"; None (default): the scenario's.
         quality_target: Mean predicted quality to reach under a budget; None (default): the
             scenario's.
-        weights: ``{"quality": λ_q, "ttft": λ_t, "capacity": λ_c}``, any of them.
+        weights: ``{"quality": λ_q, "ttft": λ_t, "capacity": λ_c}``, any of them. Under a budget
+            λ_q is by default the price of quality that validation found.
         co2_scale_g: g per unit of reward; None (default): the scenario's.
         max_turns: Steps after which an episode is truncated; None (default): no limit.
         render_mode: "ansi", "rgb_array", "human" or None (default).

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from carbon_gym.doors import make_policy
 from carbon_gym.envs.background import REFERENCE, Background, run_background
 from carbon_gym.envs.context import context_of
 from carbon_gym.evaluation import DEFAULT_FLEETS, Evaluation, evaluation_fleets
@@ -19,12 +18,10 @@ from carbon_gym.scenario.schema import Split
 from carbon_gym.simulator.allocate import rows_by_session, static_of
 from carbon_gym.simulator.arrays import Ints, Static, Turns
 from carbon_gym.simulator.capacity import open_units
-from carbon_gym.simulator.run import run_policy
 from carbon_gym.simulator.simulator import Simulator
 
 _KEPT = 4
 """Worlds kept in memory, the latest used (ASSUMED: two splits of two scenarios)."""
-_targets: dict[tuple[str, str], float] = {}
 _worlds: OrderedDict[tuple[Any, ...], World] = OrderedDict()
 
 
@@ -35,7 +32,7 @@ class World:
         scenario: Fleet and rules.
         split: Sessions and days to draw from; None: all of a conversation file.
         fleets: Number of fleets (days).
-        background: "reference" (every turn to its cheapest feasible quote) or a policy's name.
+        background: "reference" (see `carbon_gym.envs.background`) or a policy's name.
 
     Attributes:
         evaluation: The fleets.
@@ -160,22 +157,3 @@ def co2_scale_of(scenario: Scenario, whole: World | None = None) -> float:
     1 where nothing is emitted. Where conversations are not split, that of the `whole` world given.
     """
     return (whole or world_of(scenario)).co2_g_per_turn or 1.0
-
-
-def quality_target_of(scenario: Scenario) -> float:
-    """Mean predicted quality to reach under a budget: the scenario's, or CCAR's (SPEC §8).
-
-    CCAR's is what it reaches under the filter on the validation split.
-    """
-    given = scenario.bounds.quality_target
-    if given is not None:
-        return given
-    key = ("target", scenario.model_dump_json())
-    if key not in _targets:
-        bounds = scenario.bounds.model_copy(update={"quality_constraint": "filter"})
-        filtered = scenario.model_copy(update={"bounds": bounds})
-        fleets = evaluation_fleets(filtered, split="validation")
-        policy = make_policy("ccar", filtered)
-        run = run_policy(filtered, policy, fleets.traces, fleets.grid)
-        _targets[key] = float(run.ledger["quality_predicted"].mean())
-    return _targets[key]

@@ -9,6 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from carbon_gym.metrics.guard import (
+    Served,
+    quality_by_category,
+    session_quality_low_decile,
+    versus_ccar,
+)
 from carbon_gym.metrics.intervals import Interval, savings
 
 LONGER_THAN = (5, 10, 20, 30)
@@ -64,6 +70,7 @@ class FleetAccount:
         ledger: Structured array (T,) of `carbon_gym.simulator.arrays.OUTCOME`.
         session: int64 (T,), session of each row, 0..S-1.
         session_turns: int64 (S,).
+        category: int8 (T,), index into `carbon_gym.scenario.schema.CATEGORIES`.
         decision_us: Mean time of a choice, microseconds.
         gate_proposals: int64 (S,), how often a gate was asked, by session; None: no gate.
         gate_blocks: int64 (S,), how often it stayed.
@@ -72,6 +79,7 @@ class FleetAccount:
     ledger: NDArray[np.void]
     session: NDArray[np.int64]
     session_turns: NDArray[np.int64]
+    category: NDArray[np.int8]
     decision_us: float = 0.0
     gate_proposals: NDArray[np.int64] | None = None
     gate_blocks: NDArray[np.int64] | None = None
@@ -79,6 +87,10 @@ class FleetAccount:
     def reference(self) -> ReferenceAccount:
         """What other policies' rows need of this one."""
         return ReferenceAccount(self.session_co2_g(), self.session_turns)
+
+    def served(self) -> Served:
+        """What the users got."""
+        return Served.of(self.ledger, self.session, self.category)
 
     def session_co2_g(self) -> NDArray[np.float64]:
         """See `SessionTotals`."""
@@ -98,6 +110,7 @@ def row(
     accounts: Sequence[FleetAccount],
     affinity: Sequence[SessionTotals],
     faircarbon: Sequence[SessionTotals],
+    ccar: Sequence[Served] | None = None,
 ) -> dict[str, Any]:
     """One row of `results.json`, from the fleets that it covers.
 
@@ -108,6 +121,7 @@ def row(
         accounts: The policy's accounts, one per fleet covered.
         affinity: session-affinity's accounts of the same fleets.
         faircarbon: faircarbon's accounts of the same fleets.
+        ccar: What ccar gave the users of the same fleets, where it was run as a reference.
     """
 
     def column(name: str) -> NDArray[Any]:
@@ -126,6 +140,7 @@ def row(
     co2_g = float(per_session.sum())
     affinity_co2_g = float(np.concatenate([account.session_co2_g() for account in affinity]).sum())
     sessions = len(per_session)
+    served = [account.served() for account in accounts]
 
     def longer_than(bound: int, interval: Interval | None) -> dict[str, Any]:
         rows, chosen = turns_of_row > bound, session_turns > bound
@@ -153,6 +168,9 @@ def row(
         "recompute_mwh_per_turn": _mwh_per_turn(recompute_kwh),
         "quality_predicted": _mean(column("quality_predicted")),
         "quality_realised": _mean(column("quality_realised")),
+        "quality_by_category": quality_by_category(served),
+        "session_quality_low_decile": session_quality_low_decile(served),
+        "versus_ccar": None if ccar is None else versus_ccar(served, ccar),
         "quality_violation_rate": _mean(column("quality_violation")),
         "ttft_p50_s": _quantile(ttft_s, 0.50),
         "ttft_p95_s": _quantile(ttft_s, 0.95),

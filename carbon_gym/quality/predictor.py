@@ -49,11 +49,11 @@ class QualityPredictor(Protocol):
 class IrtPredictor:
     """The default: realised quality by item response, predictions with a normal error (SPEC §4).
 
-    The error is keyed by (seed, session, turn, model name), so that dropping or reordering models
-    changes no other number.
+    The error is keyed by (seed, session, turn, model name), and the bias goes by model name, so
+    that dropping or reordering models changes no other number.
 
     Attributes:
-        quality: Spread of the predictor's error.
+        quality: Spread of the predictor's error, and its bias for models that it misjudges.
         seed: `Seeds.quality`.
     """
 
@@ -61,11 +61,13 @@ class IrtPredictor:
     seed: int
 
     def predict(self, trace: Trace, models: Sequence[Model]) -> Floats:
-        """q̂ = clip(q + error, 0.01, 1), float64 (T, M)."""
+        """q̂ = clip(q + bias + error, 0.01, 1), float64 (T, M)."""
         predicted = self.realised_quality(trace, models)
-        if self.quality.predictor_sd > 0:
-            row_key = trace.session_key[trace.session]
-            for m, model in enumerate(models):
+        bias = {entry.model: entry.bias for entry in self.quality.predictor_bias}
+        row_key = trace.session_key[trace.session]
+        for m, model in enumerate(models):
+            predicted[:, m] += bias.get(model.name, 0.0)
+            if self.quality.predictor_sd > 0:
                 name = np.uint64(draws.key_of_text(model.name))
                 error = draws.normal(self.seed, "predictor", row_key, trace.turn, name)
                 predicted[:, m] += self.quality.predictor_sd * error

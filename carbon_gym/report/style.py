@@ -27,6 +27,12 @@ _COLOURS = {
     "largest-model": "#404040",
     "smallest-model": "#A6A6A6",
     "random": "#C7C7C7",
+    "ccar-budget": "#004D40",
+    "ccar-budget-fixed": "#9ACD32",
+    "ccar-budget-follow": "#40C4AA",
+    "ccar-budget-sessions": "#6B8E23",
+    "faircarbon-budget": "#8B3A00",
+    "gar-pd-budget": "#B8860B",
     "clairvoyant": "#000000",
     "lower-bound": "#BBBBBB",
 }

@@ -7,6 +7,8 @@ from typing import Any
 
 from rich.table import Table
 
+Shown = Callable[[Mapping[str, Any]], str]
+
 WIDE = 100
 """Terminal width, characters, from which the columns of `_EXTRA` are shown too."""
 
@@ -25,6 +27,18 @@ _METHODS = {
     "bootstrap-over-sessions": "a 95 % bootstrap interval over sessions (fleets: {fleets})",
 }
 
+GUARD_TITLE = "against ccar, on the same turns"
+GUARD_CAPTION = (
+    "q, low, worst: realised quality minus ccar's, in 0.001: mean; of the tenth of sessions that "
+    "ccar serves worst; of the category that fares worst. P95: of TTFT. <95 %: % of sessions below "
+    "95 % of their mean under ccar, realised/predicted. ±: half the 95 % paired t interval over "
+    "fleets, from five on."
+)
+_GUARD_CAPTION_EXTRA = (
+    " predicted: as q. own low: of the tenth of sessions that the policy itself serves worst. "
+    "least: smallest session mean over ccar's, realised."
+)
+
 
 def comparison_table(title: str, rows: Sequence[Mapping[str, Any]], width: int) -> Table:
     """Table of the pooled rows of one scenario.
@@ -41,6 +55,42 @@ def comparison_table(title: str, rows: Sequence[Mapping[str, Any]], width: int) 
     ]
     interval = _METHODS[methods[0]].format(fleets=fleets) if methods else "no interval"
     caption = CAPTION.format(interval=interval) + (CAPTION_EXTRA if width >= WIDE else "")
+    return _table(title, caption, [*_COLUMNS, *(_EXTRA if width >= WIDE else ())], pooled)
+
+
+def guard_table(rows: Sequence[Mapping[str, Any]], width: int) -> Table | None:
+    """What the users of each policy lose or gain against CCAR's; None where nothing says so.
+
+    Args:
+        rows: As for `comparison_table`.
+        width: Characters at hand.
+    """
+    shown = guarded(rows)
+    if not shown:
+        return None
+    extra = width >= WIDE
+    caption = GUARD_CAPTION + (_GUARD_CAPTION_EXTRA if extra else "")
+    columns = _GUARD_WIDE if extra else _GUARD_NARROW
+    return _table(GUARD_TITLE, caption, columns, shown, collapse_padding=True)
+
+
+def guarded(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The pooled rows that stand beside CCAR's, without CCAR itself."""
+    return [
+        row
+        for row in rows
+        if row["fleet"] == "all" and row["policy"] != "ccar" and row.get("versus_ccar")
+    ]
+
+
+def _table(
+    title: str,
+    caption: str,
+    columns: Sequence[tuple[str, Shown]],
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    collapse_padding: bool = False,
+) -> Table:
     table = Table(
         title=title,
         title_justify="left",
@@ -48,12 +98,12 @@ def comparison_table(title: str, rows: Sequence[Mapping[str, Any]], width: int) 
         caption_justify="left",
         box=None,
         pad_edge=False,
+        collapse_padding=collapse_padding,
     )
     table.add_column("policy", no_wrap=True)
-    columns = [*_COLUMNS, *(_EXTRA if width >= WIDE else ())]
     for name, _ in columns:
         table.add_column(name, justify="right", no_wrap=True)
-    for row in pooled:
+    for row in rows:
         table.add_row(row["policy"], *(shown(row) for _, shown in columns))
     return table
 
@@ -88,19 +138,56 @@ def _gate(row: Mapping[str, Any]) -> str:
     return f"{proposals:.2f}/{blocks:.2f}" if proposals else ""
 
 
-def markdown_header() -> list[str]:
-    """Head of a Markdown table with all columns."""
-    names = ["policy", *(name for name, _ in (*_COLUMNS, *_EXTRA))]
-    return [f"| {' | '.join(names)} |", f"|---|{'---:|' * (len(names) - 1)}"]
+def _signed(value: float | None, scale: float, digits: int) -> str:
+    return "–" if value is None else f"{scale * value:+.{digits}f}"
 
 
-def markdown_row(row: Mapping[str, Any]) -> str:
-    """A pooled row as a line of a Markdown table."""
-    cells = [row["policy"], *(shown(row) for _, shown in (*_COLUMNS, *_EXTRA))]
-    return f"| {' | '.join(cells)} |"
+def _plus_minus(estimate: Mapping[str, Any], scale: float, sign: str = "+") -> str:
+    """A mean, and half its interval where that is symmetric."""
+    if estimate["mean"] is None:
+        return "–"
+    digits = 0 if abs(scale * estimate["mean"]) >= 100 else 1
+    shown = f"{scale * estimate['mean']:{sign}.{digits}f}"
+    if estimate["method"] != "paired-t-over-fleets":
+        return shown
+    return f"{shown} ±{scale * (estimate['high'] - estimate['low']) / 2:.{digits}f}"
 
 
-Shown = Callable[[Mapping[str, Any]], str]
+def _below(row: Mapping[str, Any]) -> str:
+    """Share of sessions below 95 % of CCAR's, realised and predicted."""
+    ratio = row["versus_ccar"]["session_quality_ratio"]
+    return "/".join(_percent(ratio[kind]["below_95_percent"]) for kind in ("realised", "predicted"))
+
+
+def _worst_category(row: Mapping[str, Any], letters: int | None = None) -> str:
+    by_category = row["versus_ccar"]["quality_realised_difference_by_category"]
+    means = {
+        name: found["mean"] for name, found in by_category.items() if found["mean"] is not None
+    }
+    if not means:
+        return "–"
+    worst = min(means, key=lambda name: means[name])
+    return f"{_signed(means[worst], 1000, 1)} {worst[:letters]}"
+
+
+def markdown_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The pooled rows as a Markdown table with all columns."""
+    return _markdown((*_COLUMNS, *_EXTRA), rows)
+
+
+def markdown_guard(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The guard's table of pooled rows in Markdown, with all columns and a caption."""
+    table = _markdown(_GUARD_WIDE, rows)
+    return [*table, "", GUARD_CAPTION + _GUARD_CAPTION_EXTRA]
+
+
+def _markdown(columns: Sequence[tuple[str, Shown]], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [
+        f"| policy | {' | '.join(name for name, _ in columns)} |",
+        f"|---|{'---:|' * len(columns)}",
+        *(f"| {row['policy']} | {' | '.join(s(row) for _, s in columns)} |" for row in rows),
+    ]
+
 
 _COLUMNS: tuple[tuple[str, Shown], ...] = (
     ("CO2 g", lambda row: _number(row["co2_g"], 0)),
@@ -115,4 +202,36 @@ _EXTRA: tuple[tuple[str, Shown], ...] = (
     ("moves", lambda row: _number(row["switches_per_session"], 2)),
     ("gate", lambda row: _gate(row)),
     ("us", lambda row: _number(row["decision_us"], 1)),
+)
+_GUARD: tuple[tuple[str, Shown], ...] = (
+    ("saving %", lambda row: _plus_minus(row["versus_ccar"]["saving"], 100, "-")),
+    (
+        "q",
+        lambda row: _plus_minus(row["versus_ccar"]["quality_realised_difference"], 1000),
+    ),
+    ("P95 s", lambda row: _signed(row["versus_ccar"]["ttft_p95_difference_s"]["mean"], 1, 2)),
+    ("<95 %", _below),
+    (
+        "low",
+        lambda row: _signed(
+            row["versus_ccar"]["low_decile_difference"]["of_ccar"]["mean"], 1000, 1
+        ),
+    ),
+)
+_GUARD_NARROW = (*_GUARD, ("worst", lambda row: _worst_category(row, letters=6)))
+_GUARD_WIDE: tuple[tuple[str, Shown], ...] = (
+    *_GUARD,
+    ("worst", _worst_category),
+    (
+        "predicted",
+        lambda row: _plus_minus(row["versus_ccar"]["quality_predicted_difference"], 1000),
+    ),
+    (
+        "own low",
+        lambda row: _signed(row["versus_ccar"]["low_decile_difference"]["own"]["mean"], 1000, 1),
+    ),
+    (
+        "least",
+        lambda row: _number(row["versus_ccar"]["session_quality_ratio"]["realised"]["smallest"], 2),
+    ),
 )

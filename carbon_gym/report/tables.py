@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from io import StringIO
 from typing import Any
 
-from carbon_gym.report.table import markdown_header, markdown_row
+from carbon_gym.report.table import GUARD_TITLE, guarded, markdown_guard, markdown_table
 
 
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,6 +38,8 @@ def to_markdown(
 ) -> str:
     """The pooled rows, a table for each scenario, and what CCAR's variants save over the others.
 
+    Where quality is a budget, a second table says what users lose or gain against CCAR.
+
     Args:
         rows: Of all scenarios.
         versus: `carbon_gym.metrics.versus.versus` of each scenario.
@@ -46,8 +48,11 @@ def to_markdown(
     parts = []
     for scenario in scenarios:
         pooled = [row for row in rows if row["scenario"] == scenario and row["fleet"] == "all"]
-        lines = [f"## {scenario}", "", *markdown_header(), *(markdown_row(row) for row in pooled)]
-        parts.append("\n".join(lines))
+        parts.append("\n".join([f"## {scenario}", "", *markdown_table(pooled)]))
+        beside = guarded(pooled)
+        if beside:
+            title = f"{GUARD_TITLE.capitalize()} ({scenario})"
+            parts.append("\n".join([title, "", *markdown_guard(beside)]))
         against = versus.get(scenario, {})
         ours = [name for name in against if name.startswith("ccar")]
         if ours:

@@ -47,9 +47,10 @@ def load_scenario(
         where, name, content = "scenario", "custom", dict(source)
     else:
         where, name, content = _read(str(source))
+    named_origin = "origin" in content  # a packaged one may use the gate and knobs of another
     content = _resolve_extends(_merge(content, overrides), where, Path(where).parent)
     content.setdefault("name", name)
-    if where in scenario_names():
+    if where in scenario_names() and not named_origin:
         content["origin"] = where
     try:
         return Scenario.model_validate(_resolve_catalogues(content, where))
@@ -129,13 +130,14 @@ def _resolve_extends(content: dict[str, Any], where: str, folder: Path) -> dict[
             return content
         if not isinstance(base, str):
             raise InputError(f"{where}: extends must be one scenario name or file, found {base!r}")
-        if base in scenario_names():
-            content.setdefault("origin", base)
-        elif base.endswith((".yaml", ".yml")):
+        packaged_base = base in scenario_names()
+        if not packaged_base and base.endswith((".yaml", ".yml")):
             base = str(folder / base)
             folder = Path(base).parent
         parent = _read(base)[2]
         parent.pop("name", None)  # what derives from it is something else
+        if packaged_base:
+            content.setdefault("origin", parent.get("origin", base))
         content = _merge(parent, content)
     raise InputError(f"{where}: extends goes deeper than {_MAX_EXTENDS} scenarios; is it a circle?")
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, Final, Self
 
+from pydantic import model_validator
+
+from carbon_gym.errors import did_you_mean
 from carbon_gym.scenario.schema import (
     Bounds,
     Caches,
@@ -19,6 +22,16 @@ from carbon_gym.scenario.schema import (
     Splits,
     Workload,
 )
+
+_YOUNGER_KEYS: Final = (
+    ("bounds", "quality_constraint"),
+    ("bounds", "beta_floor"),
+    ("bounds", "quality_target"),
+    ("quality", "predictor_bias"),
+    ("workload", "category_shares"),
+)
+"""(section, key) of what is younger than the digests that gates and knobs carry. Their defaults
+are what those experiments were, so that a key is left out of the digest while it has its own."""
 
 
 class Scenario(Section):
@@ -48,6 +61,26 @@ class Scenario(Section):
     splits: Splits = Splits()
     seeds: Seeds = Seeds()
 
+    @model_validator(mode="after")
+    def _biased_models_exist(self) -> Self:
+        known = [model.name for model in self.fleet.models]
+        for entry in self.quality.predictor_bias:
+            if entry.model not in known:
+                raise ValueError(
+                    f"quality.predictor_bias names {entry.model!r}, which is not in the fleet; "
+                    f"{did_you_mean(entry.model, known)}name one of {', '.join(known)}"
+                )
+        return self
+
+    def filtered(self) -> Scenario:
+        """The same scenario with quality filtered per query, as the paper has it (SPEC §4)."""
+        default = Bounds()
+        update = {
+            name: getattr(default, name)
+            for name in ("quality_constraint", "beta_floor", "quality_target")
+        }
+        return self.model_copy(update={"bounds": self.bounds.model_copy(update=update)})
+
     def to_dict(self) -> dict[str, Any]:
         """The resolved scenario as plain JSON types."""
         return self.model_dump(mode="json")
@@ -57,9 +90,8 @@ class Scenario(Section):
         content = self.model_dump(
             mode="json", exclude={"name", "description", "origin", "gate", "knobs"}
         )
-        bounds = Bounds()
-        for key in ("quality_constraint", "beta_floor", "quality_target"):
-            # Younger than the digests that gates and knobs carry; by default they change nothing.
-            if content["bounds"][key] == getattr(bounds, key):
-                del content["bounds"][key]
+        for name, key in _YOUNGER_KEYS:
+            section = getattr(self, name)
+            if getattr(section, key) == type(section).model_fields[key].default:
+                del content[name][key]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

@@ -149,6 +149,15 @@ class Capacity(Section):
     """Trailing window of the `turns` rule, s."""
 
 
+class PredictorBias(Section):
+    """How far the predictor is wrong about one model, always in the same direction."""
+
+    model: Annotated[str, Field(min_length=1)]
+    """Name of a model of the fleet."""
+    bias: Annotated[float, Field(ge=-1, le=1)]
+    """Added to its predicted quality before clipping; positive: overrated."""
+
+
 class Quality(Section):
     """The default quality predictor: item response theory on the judge scale (SPEC §4)."""
 
@@ -162,6 +171,17 @@ class Quality(Section):
     """Constant of the difficulty, logits (ASSUMED)."""
     predictor_sd: NonNegative = 0.03
     """sd of the predictor's error per turn and model (ASSUMED)."""
+    predictor_bias: tuple[PredictorBias, ...] = ()
+    """Models that the predictor overrates or underrates (none by default, ASSUMED); realised
+    quality is untouched."""
+
+    @model_validator(mode="after")
+    def _models_are_unique(self) -> Self:
+        names = [entry.model for entry in self.predictor_bias]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"predictor_bias names {twice[0]!r} twice; name each model once")
+        return self
 
 
 class Bounds(Section):
@@ -184,6 +204,27 @@ class Bounds(Section):
     def admissible_share(self) -> float:
         """Share of the best predicted quality from which a model is admissible."""
         return self.beta_q if self.quality_constraint == "filter" else self.beta_floor
+
+
+class CategoryShares(Section):
+    """Share of the sessions whose most frequent category is ... (SPEC §4); they add up to 1."""
+
+    coding: Unit
+    math: Unit
+    reasoning: Unit
+    creative: Unit
+    information: Unit
+
+    @model_validator(mode="after")
+    def _add_up(self) -> Self:
+        total = sum(self.in_order())
+        if abs(total - 1) > 1e-3:
+            raise ValueError(f"category_shares must add up to 1, not to {total:g}; change some")
+        return self
+
+    def in_order(self) -> tuple[float, ...]:
+        """Shares in the order of `CATEGORIES`."""
+        return tuple(float(getattr(self, name)) for name in CATEGORIES)
 
 
 class Workload(Section):
@@ -214,6 +255,9 @@ class Workload(Section):
     """Index of dispersion of the session starts per minute (DERIVED: Mooncake, 2.95)."""
     predicted_output_prior_tokens: Positive | None = None
     """Training mean of the reply tokens, the prior of ô (SPEC §5). None: from `statistics`."""
+    category_shares: CategoryShares | None = None
+    """Shares from which the category is drawn of a session without one. None: from
+    `statistics`."""
 
     @model_validator(mode="after")
     def _file_has_path(self) -> Self:

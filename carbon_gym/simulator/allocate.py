@@ -59,6 +59,7 @@ def static_of(
         cached_input_ratio=scenario.energy.cached_input_ratio,
         output_ratio=scenario.energy.output_ratio,
         beta_q=scenario.bounds.admissible_share,
+        beta_filter=scenario.bounds.beta_q,
         ttft_bound_s=scenario.bounds.ttft_s,
         cache_ttl_s=scenario.cache.ttl_s,
         capacity_limit=-1.0 if limit is None or unbounded else limit,

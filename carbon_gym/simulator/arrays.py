@@ -59,7 +59,8 @@ class Static(NamedTuple):
     unit_share: Floats  # (U,)
     cached_input_ratio: float  # ρ_c
     output_ratio: float  # ρ_o
-    beta_q: float  # β_Q
+    beta_q: float  # share of the best quality that admits: β_Q, or under a budget the floor
+    beta_filter: float  # β_Q, whatever the constraint
     ttft_bound_s: float  # τ
     cache_ttl_s: float
     capacity_limit: float  # c; negative: no limit

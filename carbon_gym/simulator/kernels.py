@@ -25,8 +25,8 @@ from carbon_gym.simulator.arrays import (
 )
 from carbon_gym.simulator.choosing import OVERFULL, cheapest_of_lane
 from carbon_gym.simulator.jit import inlined, kernel
-from carbon_gym.simulator.pricing import energy_of, fresh_tokens, ttft_of
-from carbon_gym.simulator.quoting import quote_lane
+from carbon_gym.simulator.pricing import energy_of, filter_models, fresh_tokens, ttft_of
+from carbon_gym.simulator.quoting import admit, find_feasible, quote_lane
 
 
 @kernel
@@ -43,6 +43,19 @@ def quote_cache_blind(s: Static, q: QuoteBuffers, out: PriceBuffers) -> None:
             out.co2_g[b, d] = q.facility_intensity[b, s.region[d]] * energy
             out.ttft_s[b, d] = ttft
             out.feasible[b, d] = q.available[b, d] and q.admissible[b, d] and ttft <= s.ttft_bound_s
+
+
+@kernel
+def admit_anew(s: Static, q: QuoteBuffers) -> None:
+    """The quoted turns' admissible models, and what follows from them, by the share in `s`."""
+    for b in range(q.row.shape[0]):
+        if q.row[b] == NOWHERE:
+            continue
+        asked = q.history_tokens[b] + q.prompt_tokens[b]
+        needed = asked + q.predicted_output_tokens[b]
+        filter_models(s, q.quality[b], needed, q.model_admissible[b])
+        admit(s, q.model_admissible[b], q.admissible[b])
+        find_feasible(s, q, b)
 
 
 @kernel

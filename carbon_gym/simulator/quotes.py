@@ -46,7 +46,8 @@ class Quotes:
         intensity_hour_ago: float64 (B, R), gCO2eq/kWh, what the router saw an hour before; its
             first value where the series begins later.
         quality: float64 (B, M), predicted, in [0, 1].
-        model_admissible: bool (B, M), context fits and q̂ ≥ β_Q · best.
+        model_admissible: bool (B, M), context fits and q̂ ≥ β_Q · best; under a budget the floor
+            stands for β_Q (SPEC §8).
         unit_available: bool (B, U), the capacity unit has room for this turn.
         unit_load: int64 (B, U), other active sessions (rule `sessions`) or turns of the trailing
             slot (rule `turns`).
@@ -93,6 +94,8 @@ class Quotes:
     _how: Ints
     _twin: list[Quotes] = field(init=False, repr=False, default_factory=list)
     # of `cache_blind`, made once: a replacement of other fields begins without one
+    _filtered: list[Quotes] = field(init=False, repr=False, default_factory=list)
+    # of `filtered`, likewise
 
     @property
     def lanes(self) -> int:
@@ -101,7 +104,7 @@ class Quotes:
 
     @property
     def beta_q(self) -> float:
-        """β_Q, the share of the best predicted quality that makes a model admissible."""
+        """Share of the best q̂ that admits a model: β_Q; under a budget the floor."""
         return self._static.beta_q
 
     @property
@@ -137,6 +140,33 @@ class Quotes:
             )
         return self._twin[0]
 
+    def filtered(self) -> Quotes:
+        """The same turns with models admitted by the filter β_Q, also under a budget (SPEC §4, §8).
+
+        These quotes themselves where the scenario filters. Else the admissible and feasible arrays
+        are others, which change at the next call of this method.
+        """
+        if self._static.beta_q == self._static.beta_filter:
+            return self
+        if not self._filtered:
+            own = {
+                name: getattr(self, name).copy()
+                for name in ("model_admissible", "admissible", "feasible")
+            }
+            self._filtered.append(
+                replace(
+                    self,
+                    **own,
+                    _static=self._static._replace(beta_q=self._static.beta_filter),
+                    # TTFT as these quotes have it: they may be blind to the caches.
+                    _buffers=self._buffers._replace(**own, ttft_s=self.ttft_s),
+                    _blind=self._copied_blind(),
+                )
+            )
+        twin = self._filtered[0]
+        kernels.admit_anew(twin._static, twin._buffers)
+        return twin
+
     def cheapest(
         self, among: NDArray[np.bool_] | None = None, feasible: NDArray[np.bool_] | None = None
     ) -> Ints:
@@ -165,15 +195,17 @@ class Quotes:
         )
         return self._choice.copy()
 
+    def _copied_blind(self) -> PriceBuffers:
+        return PriceBuffers(**{k: v.copy() for k, v in self._blind._asdict().items()})
+
     def copy(self) -> Quotes:
         """A snapshot whose arrays no later quote changes."""
         arrays = {name: getattr(self, name).copy() for name in QuoteBuffers._fields}
-        blind = PriceBuffers(**{k: v.copy() for k, v in self._blind._asdict().items()})
         return replace(
             self,
             **arrays,
             _buffers=QuoteBuffers(**arrays),
-            _blind=blind,
+            _blind=self._copied_blind(),
             _choice=self._choice.copy(),
             _how=self._how.copy(),
         )

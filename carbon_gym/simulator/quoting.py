@@ -28,7 +28,7 @@ def _idle_s(turns: Turns, last_row: int, now_s: float) -> float:
 
 
 @inlined
-def _admit(s: Static, passes: Bools, admissible: Bools) -> None:
+def admit(s: Static, passes: Bools, admissible: Bools) -> None:
     """What models are admissible, by deployment: models are outermost."""
     per_model = s.model.shape[0] // s.context_tokens.shape[0]
     for m in range(s.context_tokens.shape[0]):
@@ -113,7 +113,7 @@ def quote_lane(
         ttft[d] = ttft_of(s, d, fresh_tokens(history, cached[d], prompt))
     for d in range(s.model.shape[0]):
         co2[d] = facility_intensity[s.region[d]] * energy[d]
-    _admit(s, passes, admissible)
+    admit(s, passes, admissible)
     find_feasible(s, q, k)
 
 
@@ -157,7 +157,7 @@ def glance_lane(
         co2[d] = facility_intensity[s.region[d]] * energy_of(s, d, 0, fresh, output)
     for d in range(s.model.shape[0]):
         ttft[d] = ttft_of(s, d, fresh)
-    _admit(s, passes, admissible)
+    admit(s, passes, admissible)
     forget_expired(s, state, b, b, now_s, evicted_until_s)
     holders = state.holders[b]
     for i in range(state.holding[b]):

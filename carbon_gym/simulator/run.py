@@ -59,7 +59,8 @@ def run_policy(
         policy: Chooses; its `reset` is called first. Bounds may ask for what no router has:
             ``full_cache = True``: accounted as if every history were cached; ``unbounded =
             True``: no capacity, no memory pressure; a method ``foresee(simulator)``: called
-            before `reset`, sees all turns to come.
+            before `reset`, sees all turns to come. A router that needs a second run of the same
+            turns beside its own has a method ``accompany(simulator)``, called likewise.
         traces: One per fleet.
         grid: Carbon intensity.
         predictor: Quality predictor; None: the scenario's.
@@ -81,6 +82,8 @@ def run_policy(
         started = time.perf_counter()
         policy.foresee(simulator)
         foreseeing_s = time.perf_counter() - started
+    if hasattr(policy, "accompany"):
+        policy.accompany(simulator)
     policy.reset(simulator.fleet, simulator.slots)
     deciding_s = first_s = 0.0
     steps = reported = first_turns = 0

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from carbon_gym.errors import InputError
-from carbon_gym.scenario.schema import CATEGORIES, Splits
+from carbon_gym.scenario.schema import CATEGORIES, CategoryShares, Splits
 from carbon_gym.workload.copula import score_correlation, score_grid
 from carbon_gym.workload.hours import hour_shape_of
 from carbon_gym.workload.measure import (
@@ -35,7 +35,6 @@ from carbon_gym.workload.sessions import (
 from carbon_gym.workload.split import split_of
 from carbon_gym.workload.statistics import (
     MAX_TURNS,
-    CategoryShares,
     Targets,
     TokenStatistics,
     TurnStatistics,

@@ -37,6 +37,8 @@ class Fleets:
 
     Attributes:
         statistics: The statistics in use, also for a file: prior of ô, hours, category shares.
+        category_shares: From which unknown categories are drawn: the workload's own, else those
+            of the statistics.
         conversations: The file's sessions; None for the generated source.
         prior_tokens: Prior of ô, tokens (SPEC §5).
     """
@@ -50,6 +52,7 @@ class Fleets:
         self.prior_tokens = (
             workload.predicted_output_prior_tokens or self.statistics.reply_mean_tokens
         )
+        self.category_shares = workload.category_shares or self.statistics.category_shares
         self.conversations: Conversations | None = None
         if workload.source == "file":
             assert workload.path is not None
@@ -80,10 +83,21 @@ class Fleets:
                 f"{self.statistics.hour_shape_source}"
             )
         silent = self._sessions_without_category()
+        asked = self.workload.category_shares is not None
         if silent:
+            shares = (
+                "workload.category_shares"
+                if asked
+                else f"the shares of the {self.statistics.name} statistics"
+            )
             notes.append(
-                f"categories: of {silent} drawn from the shares of the {self.statistics.name} "
-                f"statistics (seeds.quality = {self.seeds.quality})"
+                f"categories: of {silent} drawn from {shares} "
+                f"(seeds.quality = {self.seeds.quality})"
+            )
+        elif asked:
+            notes.append(
+                "categories: workload.category_shares changes nothing; every session of the file "
+                "has its own"
             )
         notes.append(
             f"difficulty and predictor error: drawn (seeds.quality = {self.seeds.quality})"
@@ -157,7 +171,7 @@ class Fleets:
             self.seeds,
             self.prior_tokens,
             self.statistics.hour_shape,
-            self.statistics.category_shares.in_order(),
+            self.category_shares.in_order(),
         )
 
     def _generated(self, fleet_index: int, split: Split) -> Conversations:

@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator, model_
 from carbon_gym.errors import InputError, did_you_mean
 from carbon_gym.files import replacing
 from carbon_gym.resources import packaged, packaged_names
-from carbon_gym.scenario.schema import CATEGORIES, NonNegative, Positive, Section, Unit
+from carbon_gym.scenario.schema import CategoryShares, NonNegative, Positive, Section, Unit
 
 SCHEMA: Final = 1
 """Number of the file format; raised whenever a reader of the old one would go wrong."""
@@ -84,26 +84,6 @@ class TokenStatistics(Section):
             if np.any(np.diff(getattr(self, name)) < 0):
                 raise ValueError(f"{name} must not decrease")
         return self
-
-
-class CategoryShares(Section):
-    """Share of the sessions whose most frequent category is ... (SPEC §4)."""
-
-    coding: Unit
-    math: Unit
-    reasoning: Unit
-    creative: Unit
-    information: Unit
-
-    @model_validator(mode="after")
-    def _add_up(self) -> Self:
-        if abs(sum(self.in_order()) - 1) > 1e-3:
-            raise ValueError("category_shares must add up to 1")
-        return self
-
-    def in_order(self) -> tuple[float, ...]:
-        """Shares in the order of `CATEGORIES`."""
-        return tuple(float(getattr(self, name)) for name in CATEGORIES)
 
 
 class Measured(Section):

@@ -165,8 +165,16 @@ class ReferenceSimulator:
         """Carbon intensity at the arrival, gCO2eq/kWh."""
         return self.grid_at(self.deployments[d].region, self.origin_unix_s + self.arrival_s[i])
 
-    def admissible_models(self, i: int) -> list[bool]:
-        """Per model: its context fits and q̂ >= β_Q · max q̂ over those that fit (SPEC §1, §4)."""
+    def admissible_models(self, i: int, filtered: bool = False) -> list[bool]:
+        """Per model: its context fits and q̂ >= β_Q · max q̂ over those that fit (SPEC §1, §4).
+
+        Where the scenario asks for a mean, q̂ >= β_floor · max q̂ instead (SPEC §8), unless
+        `filtered` asks for the filter all the same.
+        """
+        bounds = self.scenario.bounds
+        share = bounds.beta_q
+        if bounds.quality_constraint == "budget" and not filtered:
+            share = bounds.beta_floor
         models = self.scenario.fleet.models
         needed_tokens = self.H[i] + self.q[i] + self.o_hat[i]
         fits = [model.context_tokens >= needed_tokens for model in models]
@@ -174,7 +182,7 @@ class ReferenceSimulator:
             largest = max(model.context_tokens for model in models)
             fits = [model.context_tokens == largest for model in models]
         best = max(quality for quality, fit in zip(self.predicted[i], fits, strict=True) if fit)
-        bar = self.scenario.bounds.beta_q * best
+        bar = share * best
         return [
             fit and quality >= bar for quality, fit in zip(self.predicted[i], fits, strict=True)
         ]
@@ -196,8 +204,11 @@ class ReferenceSimulator:
 
     # --------------------------------------------------------------------------- the verbs
 
-    def quote(self, i: int) -> Quote:
+    def quote(self, i: int, filtered: bool = False) -> Quote:
         """Price row i on every deployment with what a router knows at dispatch (SPEC §5).
+
+        `filtered`: by the filter β_Q also where the scenario has a budget, as the paper's routers
+        see it.
 
         Raises:
             ValueError: Row i is not the next one.
@@ -215,7 +226,7 @@ class ReferenceSimulator:
         blind_energy = [self.energy_kwh(i, d, 0, o_hat) for d in everywhere]
         blind_ttft = [self.ttft_s(i, d, 0) for d in everywhere]
         available = self.available(i)
-        by_model = self.admissible_models(i)
+        by_model = self.admissible_models(i, filtered)
         admissible = [by_model[self.model_of[d]] for d in everywhere]
         before = self.served_before(i)
         return Quote(

@@ -1,0 +1,219 @@
+"""The folder of a front: `front.json` and what is made from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from carbon_gym import __version__
+from carbon_gym.errors import InputError
+from carbon_gym.evaluation import Evaluation
+from carbon_gym.files import make_writable_folder, remove_if_empty, replacing
+from carbon_gym.front import ORDER, Figures, Point, point_keys, reference_point
+from carbon_gym.metrics.equal_quality import Floats, estimate, saving_at_equal_quality
+from carbon_gym.report.front import draw_front, front_csv, front_markdown
+from carbon_gym.report.results import slug, versions
+
+SCHEMA = 1
+"""Version of the layout of `front.json`."""
+FRONT = "front.json"
+
+Record = dict[str, Any]
+
+
+class FrontFile:
+    """A front's folder. `front.json` is whole at every moment; a rerun takes it up again.
+
+    As a context manager it takes a folder that it made away again if nothing was written.
+
+    Args:
+        folder: Made if missing. Points in its `front.json` stay as long as they are what would be
+            measured now: the same fleets, rules, sources, gates and knobs.
+
+    Raises:
+        InputError: The folder cannot be made or written, or holds a `front.json` of another kind
+            or version.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / FRONT
+        self._made = make_writable_folder(folder, "--out")
+        self._content: Record = _read(self.path) or {
+            "schema": SCHEMA,
+            "versions": versions(),
+            "scenario": {},
+            "inputs": {},
+            "families": {},
+            "points": {},
+        }
+        self._keys: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        remove_if_empty(self._made)
+
+    def begin(self, evaluation: Evaluation, points: Sequence[Point]) -> list[Point]:
+        """Say what the next points are of.
+
+        Args:
+            evaluation: The fleets.
+            points: All that are asked for.
+
+        Returns:
+            Those that the file does not have yet.
+        """
+        name = evaluation.scenario.name
+        stored = [Point.of(record) for record in self._content["points"].get(name, [])]
+        self._keys = point_keys(evaluation, [*points, *stored])
+        kept = [
+            record
+            for record, point in zip(self._content["points"].get(name, []), stored, strict=True)
+            if record["key"] == self._keys[point.id]
+        ]
+        self._content["points"][name] = kept
+        self._content["scenario"][name] = evaluation.scenario.to_dict()
+        self._content["inputs"][name] = {
+            "digest": evaluation.scenario.digest(),
+            "grid": evaluation.grid.source,
+            "days": [day.isoformat() for day in evaluation.days],
+            "notes": list(evaluation.notes),
+            "reference": reference_point(evaluation.scenario).id,
+        }
+        has = {Point.of(record).id for record in kept}
+        return [point for point in points if point.id not in has]
+
+    def add(self, scenario: str, point: Point, figures: Sequence[Figures]) -> None:
+        """Add a point's figures, of each fleet and of all, and write the file."""
+        record = {
+            **point.to_dict(),
+            "key": self._keys[point.id],
+            "fleets": [of for of in figures if of["fleet"] != "all"],
+            "all": next(of for of in figures if of["fleet"] == "all"),
+        }
+        others = [old for old in self._content["points"][scenario] if Point.of(old) != point]
+        self._content["points"] = {
+            **self._content["points"],
+            scenario: sorted([*others, record], key=_place),
+        }
+        self._relate(scenario)
+        self._write()
+
+    def finish(self, scenario: str) -> list[Path]:
+        """Write what is made from the points: CSV, Markdown, the picture.
+
+        Returns:
+            The files written.
+        """
+        self._relate(scenario)  # where an earlier run has left nothing to add
+        self._write()
+        records: list[Record] = self._content["points"][scenario]
+        families, reference = self.families(scenario), self.reference(scenario)
+        stem = self.folder / f"{slug(scenario)}-front"
+        texts = {
+            stem.with_name(f"{stem.name}.csv"): front_csv(scenario, records),
+            stem.with_name(f"{stem.name}.md"): front_markdown(
+                scenario, families, records, reference
+            ),
+        }
+        for path, text in texts.items():
+            with replacing(path) as partial:
+                partial.write_text(text, encoding="utf-8", newline="\n")
+        picture = stem.with_name(f"{stem.name}.png")
+        draw_front(picture, scenario, records, reference)
+        return [self.path, *texts, picture]
+
+    def families(self, scenario: str) -> dict[str, Record]:
+        """What each family saves at the reference's quality, by name."""
+        families: dict[str, Record] = self._content["families"][scenario]
+        return families
+
+    def reference(self, scenario: str) -> Record:
+        """The record that all others are compared with."""
+        wanted = self._content["inputs"][scenario]["reference"]
+        records: list[Record] = self._content["points"][scenario]
+        return next(record for record in records if Point.of(record).id == wanted)
+
+    def _relate(self, scenario: str) -> None:
+        """Compare every point with the reference and every family at its quality."""
+        records: list[Record] = self._content["points"][scenario]
+        wanted = self._content["inputs"][scenario]["reference"]
+        reference = next((r for r in records if Point.of(r).id == wanted), None)
+        families: dict[str, Record] = {}
+        if reference is not None:
+            co2_g, quality = _column(reference, "co2_g"), _column(reference, "quality_realised")
+            co2_g = np.where(co2_g > 0, co2_g, np.nan)
+            for record in records:
+                record["saving_vs_ccar"] = estimate(1.0 - _column(record, "co2_g") / co2_g)
+                record["quality_difference"] = estimate(
+                    _column(record, "quality_realised") - quality
+                )
+            for family in dict.fromkeys(record["family"] for record in records):
+                mine = [record for record in records if record["family"] == family]
+                at_equal = saving_at_equal_quality(
+                    np.stack([_column(record, "quality_realised") for record in mine]),
+                    np.stack([_column(record, "co2_g") for record in mine]),
+                    quality,
+                    np.nan_to_num(co2_g),
+                )
+                families[family] = {
+                    "policy": mine[0]["policy"],
+                    "knob": mine[0]["knob"],
+                    "values": [record["value"] for record in mine],
+                    "saving_at_equal_quality": at_equal["saving"],
+                    "by_fleet": at_equal["by_fleet"],
+                    "reason": at_equal["reason"],
+                }
+        self._content["families"] = {**self._content["families"], scenario: families}
+
+    def _write(self) -> None:
+        with replacing(self.path) as partial:
+            text = json.dumps(self._content, indent=1, allow_nan=False)
+            partial.write_text(text + "\n", encoding="utf-8", newline="\n")
+
+
+def _place(record: Mapping[str, Any]) -> tuple[int, str, str, float]:
+    """Where a point stands, whenever it was measured: by policy, family, value."""
+    policy = record["policy"]
+    rank = ORDER.index(policy) if policy in ORDER else len(ORDER)
+    return rank, policy, record["family"], record["value"] or 0.0
+
+
+def _column(record: Mapping[str, Any], name: str) -> Floats:
+    """A figure on each fleet, float64 (F,); NaN where it does not exist."""
+    return np.array([fleet[name] for fleet in record["fleets"]], dtype=np.float64)
+
+
+def _read(path: Path) -> Record | None:
+    """The front of an earlier run; None where there is none."""
+    if not path.exists():
+        return None
+    try:
+        content = dict(json.loads(path.read_text(encoding="utf-8")))
+        found = (content["schema"], content["versions"]["carbon-gym"])
+        for records in content["points"].values():
+            for record in records:
+                Point.of(record), record["key"], record["fleets"], record["all"]
+        content.update({key: dict(content[key]) for key in ("scenario", "inputs", "families")})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(
+            f"{path}: is there already and is not a front of carbon-gym; name another --out"
+        ) from None
+    if found != (SCHEMA, __version__):
+        raise InputError(
+            f"{path}: was made by carbon-gym {found[1]} (schema {found[0]}), this is {__version__} "
+            f"(schema {SCHEMA}); name another --out"
+        )
+    return content
