@@ -12,6 +12,8 @@ from carbon_gym.cli.calibrate import calibrate
 from carbon_gym.cli.clairvoyant import clairvoyant
 from carbon_gym.cli.fit_gate import fit_gate
 from carbon_gym.cli.speed import speed
+from carbon_gym.cli.train import EXAMPLES as TRAIN_EXAMPLES
+from carbon_gym.cli.train import train
 from carbon_gym.cli.tune_baselines import EXAMPLES as TUNE_EXAMPLES
 from carbon_gym.cli.tune_baselines import tune_baselines
 
@@ -47,6 +49,7 @@ app.command(short_help="Train and tune the gate of CCAR.")(fit_gate)
 app.command(short_help="Tune the baselines' knobs on validation.", epilog=TUNE_EXAMPLES)(
     tune_baselines
 )
+app.command(short_help="Train a router.", epilog=TRAIN_EXAMPLES)(train)
 app.command(short_help="Find how wide the clairvoyant's search must be.")(clairvoyant)
 app.command(short_help="Measure speed on this machine.")(speed)
 app.add_typer(calibrate, name="calibrate", short_help="Remake the generators' statistics.")

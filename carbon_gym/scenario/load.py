@@ -55,7 +55,7 @@ def load_scenario(
     try:
         return Scenario.model_validate(_resolve_catalogues(content, where))
     except ValidationError as error:
-        raise InputError(_sentence(error, where)) from None
+        raise InputError(validation_sentence(error, where)) from None
 
 
 class _Loader(yaml.SafeLoader):
@@ -94,8 +94,16 @@ def _read(source: str) -> tuple[str, str, dict[str, Any]]:
     return str(source), path.stem, read_yaml_mapping(path, shown_as=str(source))
 
 
-def read_yaml_mapping(path: Path, shown_as: str | None = None) -> dict[str, Any]:
-    """Read a YAML file that holds a mapping; `InputError` names the file and line otherwise."""
+def read_yaml_mapping(
+    path: Path, shown_as: str | None = None, example: str = "extends: sharegpt"
+) -> dict[str, Any]:
+    """Read a YAML file that holds a mapping; `InputError` names the file and line otherwise.
+
+    Args:
+        path: The file.
+        shown_as: What to call it in errors; None: its path.
+        example: A line that such a file may hold.
+    """
     shown = shown_as or str(path)
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
@@ -113,11 +121,11 @@ def read_yaml_mapping(path: Path, shown_as: str | None = None) -> dict[str, Any]
     except ValueError as error:  # a date that does not exist, a number out of range
         raise InputError(f"{shown}: holds a value that cannot be ({error}); mend it") from None
     if content is None:
-        raise InputError(f"{shown}: the file is empty; give at least `extends: sharegpt`")
+        raise InputError(f"{shown}: the file is empty; give at least `{example}`")
     if not isinstance(content, dict):
         raise InputError(
             f"{shown}: holds a {type(content).__name__}; a mapping of sections is needed, "
-            "such as `extends: sharegpt`"
+            f"such as `{example}`"
         )
     return content
 
@@ -212,16 +220,24 @@ def _did_you_mean(found: str, known: typing.Iterable[str]) -> str:
     return f" (nearest: {near[0]!r})" if near else ""
 
 
-def _sentence(error: ValidationError, where: str) -> str:
-    """The first problem of a validation as one sentence; the number of others at its end."""
+def validation_sentence(
+    error: ValidationError, where: str, root: type[BaseModel] = Scenario
+) -> str:
+    """The first problem of a validation as one sentence; the number of others at its end.
+
+    Args:
+        error: What pydantic found.
+        where: The file, or what else was read.
+        root: The model that was validated.
+    """
     problems = error.errors()
     mistyped = [problem for problem in problems if problem["type"] == "extra_forbidden"]
     first = (mistyped or problems)[0]
-    key = ".".join(str(part) for part in first["loc"]) or "scenario"
+    key = ".".join(str(part) for part in first["loc"]) or root.__name__.lower()
     others = error.error_count() - 1
     more = f" ({others} more problem{'s' if others > 1 else ''})" if others else ""
     if first["type"] == "extra_forbidden":
-        known = sorted(_fields_at(first["loc"][:-1]))
+        known = sorted(_fields_at(first["loc"][:-1], root))
         near = _did_you_mean(str(first["loc"][-1]), known)
         return f"{where}: key {key!r} is not known{near}; known here: {', '.join(known)}{more}"
     if first["type"] == "missing":
@@ -237,9 +253,9 @@ def _sentence(error: ValidationError, where: str) -> str:
     return f"{where}: {key} = {shown} is not allowed: {message}{more}"
 
 
-def _fields_at(location: tuple[int | str, ...]) -> set[str]:
-    """Names of the fields of the section at a location of the scenario."""
-    model: Any = Scenario
+def _fields_at(location: tuple[int | str, ...], root: type[BaseModel]) -> set[str]:
+    """Names of the fields of the section at a location."""
+    model: Any = root
     for part in location:
         if isinstance(part, int):
             continue

@@ -1,0 +1,1 @@
+"""Training runs of Stable-Baselines3 and sb3-contrib. Importing this loads no torch."""
