@@ -24,6 +24,9 @@ from agents.training.config import CONFIGS, load_config
 from agents.training.model import ALGORITHMS
 from agents.training.run import Outcome, train
 from agents.training.validation import HeldOut, validate
+from carbon_gym.envs.layout import ObservationLayout
+from carbon_gym.fleet.deployments import Deployments
+from carbon_gym.router import load_router
 from carbon_gym.scenario import load_scenario
 
 ON_POLICY = ("ppo", "maskable-ppo", "a2c")
@@ -194,6 +197,28 @@ def test_a_run_without_a_checkpoint_cannot_go_on(tmp_path: Path) -> None:
     done = carbon_gym("train", "--resume", run)
     assert done.code == 2
     assert "holds no checkpoint" in done.err
+
+
+@pytest.mark.parametrize("algo", ["ppo", "a2c", "maskable-ppo"])
+@pytest.mark.parametrize("target", ["raw", "symlog"])
+def test_a_scorer_trains_and_its_router_chooses_alike(
+    tmp_path: Path, algo: str, target: str
+) -> None:
+    run = tmp_path / "run"
+    changes: dict[str, Any] = {"value_target": target, "policy": "scorer"}
+    changes["scorer"] = {"width": 8, "turn_width": 8, "value_width": 8, "prior_weight": 3.0}
+    config = load_config(None, config_of(algo, tmp_path, **changes))
+    train(config, load_scenario("tiny"), run)
+    model = ALGORITHMS[algo].load(run / "best" / "model.zip", device="cpu")
+    done = carbon_gym("export", run, "--out", tmp_path / "router.npz")
+    assert done.code == 0, done.err
+    layout = ObservationLayout(Deployments.of(load_scenario("tiny")))
+    seen = np.random.default_rng(0).uniform(layout.low, layout.high, (64, layout.size))
+    seen = seen.astype(np.float32)
+    router = load_router(tmp_path / "router.npz")
+    masks = np.ones((64, len(layout.fleet)), dtype=np.int8)
+    told, _ = model.predict(seen, deterministic=True)
+    assert np.array_equal(router.act(seen, masks, layout), told)
 
 
 @pytest.mark.parametrize("target", ["raw", "symlog"])

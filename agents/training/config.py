@@ -125,9 +125,27 @@ class Config(Described):
         return self.model_dump(include=set(type(self).model_fields) - set(Config.model_fields))
 
 
+class Scorer(Described):
+    """Sizes of `agents.scorer`, used with `policy: scorer`."""
+
+    width: Count = 32
+    """Hidden units of a deployment."""
+    turn_width: Count = 32
+    """Hidden units of the turn's context."""
+    value_width: Count = 32
+    """Hidden units of the value function."""
+    prior_weight: NonNegative = 0.0
+    """How much the untrained network prefers what CCAR's price prefers; 0: not at all."""
+
+
 class OnPolicy(Config):
     """What ppo, maskable-ppo and a2c share."""
 
+    policy: Literal["mlp", "scorer"] = "mlp"
+    """"mlp": a plain network over the flat observation, of `net_arch`; "scorer": one small network
+    that scores every deployment, for fleets of any size; `carbon-gym export` writes only those."""
+    scorer: Scorer = Scorer()
+    """Sizes of the scorer."""
     n_steps: Count
     """Steps of every lane between updates; a rollout is `n_steps` times `lanes`."""
     gae_lambda: Unit

@@ -11,6 +11,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.utils import LinearSchedule
 
+from agents.scorer import MaskableScorerPolicy, ScorerPolicy
 from agents.training.config import Config, OnPolicy
 from agents.training.symlog import SymlogMaskableRolloutBuffer, SymlogRolloutBuffer, SymlogValues
 from agents.vec_env import CarbonVecEnv
@@ -35,7 +36,9 @@ def make_model(config: Config, env: CarbonVecEnv) -> BaseAlgorithm:
     rate: Any = config.learning_rate
     if config.learning_rate_schedule == "linear":
         rate = LinearSchedule(rate, 0.0, 1.0)
-    policy, options = _policy(config)
+    policy, options = _policy(config, env)
+    for name in ("policy", "scorer"):
+        hyper.pop(name, None)
     if isinstance(config, OnPolicy) and hyper.pop("value_target") == "symlog":
         policy = type(f"Symlog{policy.__name__}", (SymlogValues, policy), {})
         masked = issubclass(policy, MaskableActorCriticPolicy)
@@ -57,10 +60,16 @@ def make_model(config: Config, env: CarbonVecEnv) -> BaseAlgorithm:
     return model
 
 
-def _policy(config: Config) -> tuple[Any, dict[str, Any]]:
+def _policy(config: Config, env: CarbonVecEnv) -> tuple[Any, dict[str, Any]]:
     """The class of the network, and its arguments."""
     masked = config.algo == "maskable-ppo"
     options = {"net_arch": list(config.net_arch)}
     if not isinstance(config, OnPolicy):
         return "MlpPolicy", options
+    if config.policy == "scorer":
+        sizes = config.scorer.model_dump()
+        return MaskableScorerPolicy if masked else ScorerPolicy, {
+            "layout": env.env.layout,
+            **sizes,
+        }
     return MaskableActorCriticPolicy if masked else ActorCriticPolicy, options

@@ -10,6 +10,7 @@ from carbon_gym import __version__
 from carbon_gym.cli.benchmark import EXAMPLES, benchmark
 from carbon_gym.cli.calibrate import calibrate
 from carbon_gym.cli.clairvoyant import clairvoyant
+from carbon_gym.cli.export import export
 from carbon_gym.cli.fit_gate import fit_gate
 from carbon_gym.cli.speed import speed
 from carbon_gym.cli.train import EXAMPLES as TRAIN_EXAMPLES
@@ -50,6 +51,7 @@ app.command(short_help="Tune the baselines' knobs on validation.", epilog=TUNE_E
     tune_baselines
 )
 app.command(short_help="Train a router.", epilog=TRAIN_EXAMPLES)(train)
+app.command(short_help="Write a trained router to a file without torch.")(export)
 app.command(short_help="Find how wide the clairvoyant's search must be.")(clairvoyant)
 app.command(short_help="Measure speed on this machine.")(speed)
 app.add_typer(calibrate, name="calibrate", short_help="Remake the generators' statistics.")
