@@ -19,6 +19,8 @@ from carbon_gym.router.plan import CONSTANT_INPUTS, CURRENT, PRICE, SEEN, TURN_I
 WIDTH, TURN_WIDTH, VALUE_WIDTH = 32, 32, 32
 """Default widths: of a deployment's layer, of the turn's, and of the value's own (ASSUMED)."""
 
+_SIZES = ("width", "turn_width", "value_width", "prior_weight")
+
 
 class Linear(nn.Linear):
     """A layer that computes in the precision of its input; its weights are float32."""
@@ -215,10 +217,6 @@ class _Scored:
         lr_schedule: Schedule,
         *,
         layout: ObservationLayout,
-        width: int = WIDTH,
-        turn_width: int = TURN_WIDTH,
-        value_width: int = VALUE_WIDTH,
-        prior_weight: float = 0.0,
         **options: Any,
     ) -> None:
         found = (observation_space.shape, getattr(action_space, "n", None))
@@ -228,8 +226,8 @@ class _Scored:
                 f"deployments, but the spaces are {found[0]} and {found[1]}; give the layout of "
                 'the environment, with observation="flat"'
             )
-        sizes = {"width": width, "turn_width": turn_width, "value_width": value_width}
-        self._scorer = {"layout": layout, **sizes, "prior_weight": prior_weight}
+        sizes = {name: options.pop(name) for name in _SIZES if name in options}
+        self._scorer = {"layout": layout, **sizes}
         super().__init__(observation_space, action_space, lr_schedule, **options)  # type: ignore[call-arg]
 
     def _build(self, lr_schedule: Schedule) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +13,7 @@ from carbon_gym.doors import make_policy, our_package
 from carbon_gym.evaluation import Evaluation
 from carbon_gym.metrics.guard import Served
 from carbon_gym.metrics.rows import FleetAccount, ReferenceAccount, row
+from carbon_gym.parallel import in_processes
 from carbon_gym.scenario import Scenario
 from carbon_gym.simulator.run import PolicyRun, run_policy
 
@@ -157,33 +156,14 @@ def _each(
             yield name, _rows(evaluation, name, accounts, references)
         return
     turns = sum(trace.turns for trace in evaluation.traces)
-    # spawn: a forked numba may hang, and Windows and macOS have nothing else.
-    with ProcessPoolExecutor(
-        min(jobs, len(names)),
-        mp_context=get_context("spawn"),
-        initializer=_remember,
-        initargs=(evaluation, references),
-    ) as pool:
-        pending = {pool.submit(_rows_in_worker, name): name for name in names}
-        try:
-            for future in as_completed(pending):
-                yield pending[future], future.result()
-                if on_turns is not None:
-                    on_turns(turns)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)  # a fault in one: do not run the others first
-            raise
+    for name, rows in in_processes(_rows_of, (evaluation, references), names, jobs):
+        yield name, rows
+        if on_turns is not None:
+            on_turns(turns)
 
 
-_WORKER: dict[str, Any] = {}  # what a worker process was started with
-
-
-def _remember(evaluation: Evaluation, references: References) -> None:
-    _WORKER.update(evaluation=evaluation, references=references)
-
-
-def _rows_in_worker(name: str) -> Rows:
-    evaluation, references = _WORKER["evaluation"], _WORKER["references"]
+def _rows_of(shared: tuple[Evaluation, References], name: str) -> Rows:
+    evaluation, references = shared
     return _rows(evaluation, name, _account(evaluation, name, None), references)
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from numpy.typing import NDArray
 from carbon_gym.benchmark import evaluation_key, policy_key
 from carbon_gym.doors import make_policy, our_package
 from carbon_gym.evaluation import Evaluation
+from carbon_gym.parallel import in_processes
 from carbon_gym.policy import Policy
 from carbon_gym.scenario import Scenario, load_scenario
 from carbon_gym.simulator.run import run_policy
@@ -216,37 +215,14 @@ def run_points(
             yield point, _figures_of_point(evaluation, point, on_turns)
         return
     turns = turns_to_serve(evaluation, points[:1])
-    # spawn: a forked numba may hang, and Windows and macOS have nothing else.
-    with ProcessPoolExecutor(
-        min(jobs, len(points)),
-        mp_context=get_context("spawn"),
-        initializer=_remember,
-        initargs=(evaluation,),
-    ) as pool:
-        pending = {pool.submit(_in_worker, point): point for point in points}
-        try:
-            for future in as_completed(pending):
-                yield pending[future], future.result()
-                if on_turns is not None:
-                    on_turns(turns)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)  # a fault in one: do not run the others first
-            raise
-
-
-_WORKER: list[Evaluation] = []  # what a worker process was started with
-
-
-def _remember(evaluation: Evaluation) -> None:
-    _WORKER.append(evaluation)
-
-
-def _in_worker(point: Point) -> list[Figures]:
-    return _figures_of_point(_WORKER[0], point, None)
+    for point, figures in in_processes(_figures_of_point, evaluation, points, jobs):
+        yield point, figures
+        if on_turns is not None:
+            on_turns(turns)
 
 
 def _figures_of_point(
-    evaluation: Evaluation, point: Point, on_turns: OnTurns | None
+    evaluation: Evaluation, point: Point, on_turns: OnTurns | None = None
 ) -> list[Figures]:
     run = run_policy(
         scenario_at(evaluation.scenario, point),

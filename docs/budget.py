@@ -15,8 +15,6 @@ import argparse
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ from rich.console import Console
 from rich.progress import track
 
 from carbon_gym.files import replacing
+from carbon_gym.parallel import in_processes
 
 HERE = Path(__file__).resolve().parent
 FILE = "budget.json"
@@ -89,19 +88,13 @@ def _each(
     """(unit, its record or None if the known one holds), in the order in which they are done."""
     if jobs <= 1:
         for unit in units:
-            yield unit, budget_measure.measure(unit, known[unit.id])
+            yield unit, _measure(known, unit)
         return
-    # spawn: a forked numba may hang, and Windows and macOS have nothing else.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        pending = {
-            pool.submit(budget_measure.measure, unit, known[unit.id]): unit for unit in units
-        }
-        try:
-            for future in as_completed(pending):
-                yield pending[future], future.result()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    yield from in_processes(_measure, dict(known), units, jobs)
+
+
+def _measure(known: Mapping[str, str | None], unit: Unit) -> Record | None:
+    return budget_measure.measure(unit, known[unit.id])
 
 
 def main() -> None:

@@ -36,7 +36,7 @@ def test_every_held_out_conversation_is_served_once(budget: bool) -> None:
     environment = ENVIRONMENT.model_copy(update=constraint)
     scenario = load_scenario("tiny")
     held_out = HeldOut(scenario, environment, ALL)
-    assert held_out.name == ("ccar-budget" if budget else "ccar")
+    assert held_out.name == ("ccar-budget-fixed" if budget else "ccar")
     found = held_out.serve(lambda env, _: env.quotes.cheapest())
     arguments: dict[str, Any] = {**environment.arguments(), "split": "validation"}
     env: Any = gymnasium.make("CarbonRouting-v0", scenario=scenario, **arguments).unwrapped

@@ -1,7 +1,8 @@
 """What a training run is: every argument of the environment, algorithm and run, validated.
 
 Values of an algorithm's own fields stand in ``configs/agents/<algo>.yaml``, on which a file of the
-user's and the command line are laid; the fields of all algorithms have their defaults here.
+user's and the command line are laid; the fields of all algorithms have their defaults here. All of
+them are ASSUMED: what learned well on validation, or what Stable-Baselines3 does.
 """
 
 from __future__ import annotations

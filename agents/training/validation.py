@@ -13,6 +13,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 
 from agents.training.config import Environment
 from carbon_gym.doors import make_policy
+from carbon_gym.envs.background import UNDER_BUDGET
 from carbon_gym.envs.options import resolve
 from carbon_gym.envs.vector import CarbonRoutingVectorEnv
 from carbon_gym.scenario.scenario import Scenario
@@ -98,7 +99,8 @@ class HeldOut:
         sessions: Number of conversations, drawn once and for all.
 
     Attributes:
-        name: The reference: ccar, or under a budget ccar-budget.
+        name: The reference: ccar, or under a budget ccar-budget-fixed (a λ that moves belongs to a
+            whole fleet, not to a conversation).
         reference: What it gives.
     """
 
@@ -117,7 +119,7 @@ class HeldOut:
             **arguments,
         )
         budget = world.scenario.bounds.quality_constraint == "budget"
-        self.name = "ccar-budget" if budget else "ccar"
+        self.name = UNDER_BUDGET if budget else "ccar"
         policy = make_policy(self.name, world.scenario)
         policy.reset(world.fleet, self._env.slots)
         self.reference = self.serve(lambda env, _: policy.choose(env.quotes))

@@ -15,7 +15,7 @@ from carbon_gym.cli.console import output_console
 from carbon_gym.doors import our_package
 from carbon_gym.evaluation import evaluation_fleets
 from carbon_gym.files import make_writable_folder, remove_if_empty, replacing
-from carbon_gym.report.results import versions
+from carbon_gym.report.work_file import versions
 from carbon_gym.scenario import load_scenario
 
 DEFAULT_SCENARIOS = ["sharegpt", "sharegpt-evict", "sharechat", "sharechat-evict"]

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from carbon_gym import __version__
-from carbon_gym.errors import InputError
 from carbon_gym.evaluation import Evaluation
-from carbon_gym.files import make_writable_folder, remove_if_empty, replacing
 from carbon_gym.front import ORDER, Figures, Point, point_keys, reference_point
 from carbon_gym.metrics.equal_quality import Floats, estimate, saving_at_equal_quality
 from carbon_gym.report.front import draw_front, front_csv, front_markdown
-from carbon_gym.report.results import slug, versions
+from carbon_gym.report.results import slug
+from carbon_gym.report.work_file import WorkFile, write_text
 
 SCHEMA = 1
 """Version of the layout of `front.json`."""
@@ -26,44 +22,29 @@ FRONT = "front.json"
 Record = dict[str, Any]
 
 
-class FrontFile:
+class FrontFile(WorkFile):
     """A front's folder. `front.json` is whole at every moment; a rerun takes it up again.
 
-    As a context manager it takes a folder that it made away again if nothing was written.
-
-    Args:
-        folder: Made if missing. Points in its `front.json` stay as long as they are what would be
-            measured now: the same fleets, rules, sources, gates and knobs.
-
-    Raises:
-        InputError: The folder cannot be made or written, or holds a `front.json` of another kind
-            or version.
+    Points in the folder's `front.json` stay as long as they are what would be measured now: the
+    same fleets, rules, sources, gates and knobs. See `WorkFile`.
     """
 
+    file_name, schema, kind = FRONT, SCHEMA, "a front"
+
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.path = folder / FRONT
-        self._made = make_writable_folder(folder, "--out")
-        self._content: Record = _read(self.path) or {
-            "schema": SCHEMA,
-            "versions": versions(),
-            "scenario": {},
-            "inputs": {},
-            "families": {},
-            "points": {},
-        }
+        super().__init__(folder)
         self._keys: dict[str, str] = {}
 
-    def __enter__(self) -> Self:
-        return self
+    def empty(self) -> Record:
+        """No points."""
+        return {"families": {}, "points": {}}
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        remove_if_empty(self._made)
+    def check(self, content: Mapping[str, Any]) -> None:
+        """Points can be made of the records, which have a key and figures."""
+        for records in content["points"].values():
+            for record in records:
+                Point.of(record), record["key"], record["fleets"], record["all"]
+        dict(content["families"])
 
     def begin(self, evaluation: Evaluation, points: Sequence[Point]) -> list[Point]:
         """Say what the next points are of.
@@ -84,14 +65,7 @@ class FrontFile:
             if record["key"] == self._keys[point.id]
         ]
         self._content["points"][name] = kept
-        self._content["scenario"][name] = evaluation.scenario.to_dict()
-        self._content["inputs"][name] = {
-            "digest": evaluation.scenario.digest(),
-            "grid": evaluation.grid.source,
-            "days": [day.isoformat() for day in evaluation.days],
-            "notes": list(evaluation.notes),
-            "reference": reference_point(evaluation.scenario).id,
-        }
+        self.say_inputs(evaluation, reference=reference_point(evaluation.scenario).id)
         has = {Point.of(record).id for record in kept}
         return [point for point in points if point.id not in has]
 
@@ -109,7 +83,7 @@ class FrontFile:
             scenario: sorted([*others, record], key=_place),
         }
         self._relate(scenario)
-        self._write()
+        self.write()
 
     def finish(self, scenario: str) -> list[Path]:
         """Write what is made from the points: CSV, Markdown, the picture.
@@ -118,7 +92,7 @@ class FrontFile:
             The files written.
         """
         self._relate(scenario)  # where an earlier run has left nothing to add
-        self._write()
+        self.write()
         records: list[Record] = self._content["points"][scenario]
         families, reference = self.families(scenario), self.reference(scenario)
         stem = self.folder / f"{slug(scenario)}-front"
@@ -129,8 +103,7 @@ class FrontFile:
             ),
         }
         for path, text in texts.items():
-            with replacing(path) as partial:
-                partial.write_text(text, encoding="utf-8", newline="\n")
+            write_text(path, text)
         picture = stem.with_name(f"{stem.name}.png")
         draw_front(picture, scenario, records, reference)
         return [self.path, *texts, picture]
@@ -178,11 +151,6 @@ class FrontFile:
                 }
         self._content["families"] = {**self._content["families"], scenario: families}
 
-    def _write(self) -> None:
-        with replacing(self.path) as partial:
-            text = json.dumps(self._content, indent=1, allow_nan=False)
-            partial.write_text(text + "\n", encoding="utf-8", newline="\n")
-
 
 def _place(record: Mapping[str, Any]) -> tuple[int, str, str, float]:
     """Where a point stands, whenever it was measured: by policy, family, value."""
@@ -194,26 +162,3 @@ def _place(record: Mapping[str, Any]) -> tuple[int, str, str, float]:
 def _column(record: Mapping[str, Any], name: str) -> Floats:
     """A figure on each fleet, float64 (F,); NaN where it does not exist."""
     return np.array([fleet[name] for fleet in record["fleets"]], dtype=np.float64)
-
-
-def _read(path: Path) -> Record | None:
-    """The front of an earlier run; None where there is none."""
-    if not path.exists():
-        return None
-    try:
-        content = dict(json.loads(path.read_text(encoding="utf-8")))
-        found = (content["schema"], content["versions"]["carbon-gym"])
-        for records in content["points"].values():
-            for record in records:
-                Point.of(record), record["key"], record["fleets"], record["all"]
-        content.update({key: dict(content[key]) for key in ("scenario", "inputs", "families")})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(
-            f"{path}: is there already and is not a front of carbon-gym; name another --out"
-        ) from None
-    if found != (SCHEMA, __version__):
-        raise InputError(
-            f"{path}: was made by carbon-gym {found[1]} (schema {found[0]}), this is {__version__} "
-            f"(schema {SCHEMA}); name another --out"
-        )
-    return content
