@@ -63,8 +63,9 @@ def make_policy(name: str, /, scenario: Scenario | None = None, **options: Any) 
     """A policy by name.
 
     Args:
-        name: One of `policy_names`, or ``module:Class`` for a policy of your own (the module is
-            looked for in the working folder too).
+        name: One of `policy_names`, the file of an exported router (``.npz``), or
+            ``module:Class`` for a policy of your own (the module is looked for in the working
+            folder too).
         scenario: Whose gate or tuned knobs the policy uses, by `Scenario.origin`; None: those of
             the packaged scenario `sharegpt`.
         **options: Options of the policy's class; they go before the tuned knobs.
@@ -79,6 +80,11 @@ def make_policy(name: str, /, scenario: Scenario | None = None, **options: Any) 
         >>> make_policy("ccar-no-gate").name
         'ccar-no-gate'
     """
+    if name.endswith(".npz"):
+        from carbon_gym.router import load_router
+        from carbon_gym.router.policy import RouterPolicy
+
+        return RouterPolicy(load_router(name), name, **options)
     if ":" in name:
         return _own_policy(name, options)
     if Path(name).is_dir():

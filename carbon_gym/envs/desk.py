@@ -58,28 +58,7 @@ class Desk:
         longest = int(np.diff(first).max(initial=1))
         bounds = np.arange(lanes + 1) * (longest if static.one_session else len(turns.turn))
         state = empty_state(static, fleet, bounds.astype(np.int64), slots)
-        kept = lanes if same_step else 1
-        out = Lanes(
-            observation=np.zeros((lanes, size), dtype=np.float32),
-            mask=np.ones((lanes, len(fleet)), dtype=np.int8),
-            reward=np.zeros(lanes),
-            terminated=np.zeros(lanes, dtype=np.bool_),
-            truncated=np.zeros(lanes, dtype=np.bool_),
-            step=np.zeros(lanes, dtype=STEP),
-            acted=np.zeros(lanes, dtype=np.bool_),
-            ended=np.zeros(lanes, dtype=np.bool_),
-            final_observation=np.zeros((kept, size), dtype=np.float32),
-            final_mask=np.ones((kept, len(fleet)), dtype=np.int8),
-            forced=np.zeros(lanes, dtype=np.int64),
-            stream=np.zeros(lanes, dtype=np.uint64),
-            episode=np.zeros(lanes, dtype=np.int64),
-            upcoming=np.zeros(lanes, dtype=np.int64),
-            session=np.zeros(lanes, dtype=np.int64),
-            steps=np.zeros(lanes, dtype=np.int64),
-            known=np.zeros(lanes, dtype=np.int64),
-            episode_return=np.zeros(lanes),
-            episode_co2_g=np.zeros(lanes),
-        )
+        out = lanes_of(lanes, size, len(fleet), same_step)
         self._static = static
         self.always = np.ones(lanes, dtype=np.bool_)
         self._drawn = np.full(lanes, -1, dtype=np.int64)
@@ -204,6 +183,32 @@ class Desk:
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
+
+
+def lanes_of(lanes: int, size: int, deployments: int, same_step: bool = False) -> Lanes:
+    """Outputs and clocks of lanes before their first turn; arguments as of `Desk`."""
+    kept = lanes if same_step else 1
+    return Lanes(
+        observation=np.zeros((lanes, size), dtype=np.float32),
+        mask=np.ones((lanes, deployments), dtype=np.int8),
+        reward=np.zeros(lanes),
+        terminated=np.zeros(lanes, dtype=np.bool_),
+        truncated=np.zeros(lanes, dtype=np.bool_),
+        step=np.zeros(lanes, dtype=STEP),
+        acted=np.zeros(lanes, dtype=np.bool_),
+        ended=np.zeros(lanes, dtype=np.bool_),
+        final_observation=np.zeros((kept, size), dtype=np.float32),
+        final_mask=np.ones((kept, deployments), dtype=np.int8),
+        forced=np.zeros(lanes, dtype=np.int64),
+        stream=np.zeros(lanes, dtype=np.uint64),
+        episode=np.zeros(lanes, dtype=np.int64),
+        upcoming=np.zeros(lanes, dtype=np.int64),
+        session=np.zeros(lanes, dtype=np.int64),
+        steps=np.zeros(lanes, dtype=np.int64),
+        known=np.zeros(lanes, dtype=np.int64),
+        episode_return=np.zeros(lanes),
+        episode_co2_g=np.zeros(lanes),
+    )
 
 
 _MUTABLE = ("state", "scratch", "ledger", "lanes")

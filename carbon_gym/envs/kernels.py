@@ -231,6 +231,15 @@ def step_fleet(words: Ints, actions: Ints) -> None:
 
 
 @kernel
+def observe_fleets(words: Ints) -> None:
+    """Quote and observe the current turn of every fleet that is not done."""
+    kit = restore_kit(words)
+    for b in range(kit.state.row.shape[0]):
+        if kit.state.row[b] < kit.state.stop[b]:
+            observe(kit, 0, b, False)
+
+
+@kernel
 def warm_fleet(words: Ints, served: Ints, until: int) -> None:
     """Serve the turns of lane 0 before row `until` where they were `served`, then observe it."""
     kit = restore_kit(words)

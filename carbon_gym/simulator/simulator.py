@@ -53,6 +53,7 @@ class Simulator:
         bounds: int64 (B + 1,), lane b owns the ledger's rows ``bounds[b]:bounds[b + 1]``.
         quality_predicted: float64 (N, M), what the predictor said, by ledger row.
         quality_realised: float64 (N, M).
+        origin_unix_s: int64 (F,), to which the arrivals of each trace are relative.
 
     Example:
         >>> simulator = Simulator(scenario, traces, grid)
@@ -74,6 +75,7 @@ class Simulator:
     ) -> None:
         self.scenario = scenario
         self.fleet = Deployments.of(scenario)
+        self.origin_unix_s = np.array([trace.origin_unix_s for trace in traces], dtype=np.int64)
         one_session = lanes == "sessions"
         self._static = static_of(
             scenario, self.fleet, full_cache, one_session, unbounded or one_session
