@@ -40,7 +40,10 @@ def test_the_view_shows_what_the_fleet_environment_shows(name: str) -> None:
         np.testing.assert_array_equal(view.observation[fleet], seen)
         np.testing.assert_array_equal(view.mask[fleet], info["action_mask"])
         live = quotes.row != NOWHERE
-        chosen = [rng.choice(np.flatnonzero(row)) if on else 0 for row, on in zip(view.mask, live)]
+        chosen = [
+            rng.choice(np.flatnonzero(row)) if on else 0
+            for row, on in zip(view.mask, live, strict=True)
+        ]
         seen, _, _, over, info = env.step(chosen[fleet])
         if over:
             break
