@@ -59,6 +59,11 @@ def export_state(
     """As `export_scorer`, from a policy's `state_dict`."""
     if not _is_scorer(state):
         raise InputError(f"{path}: {_NO_SCORER}")
+    write_router(path, router_weights(state), {"layout": signature(layout), "recipe": dict(recipe)})
+
+
+def router_weights(state: Mapping[str, Tensor]) -> Weights:
+    """The arrays of a router, of a scorer's `state_dict` or that of a policy with one."""
     prefix = _NETWORK if _NETWORK + _ITS_OWN in state else ""
 
     def of(name: str) -> NDArray[np.float32]:
@@ -66,7 +71,7 @@ def export_state(
         return np.ascontiguousarray(tensor.numpy().T)
 
     seen = of(_ITS_OWN)
-    weights = Weights(
+    return Weights(
         turn=of("tower.turn.weight"),
         turn_bias=of("tower.turn.bias"),
         added=of("tower.added.weight"),
@@ -78,7 +83,6 @@ def export_state(
         constants=of("tower.constants.weight"),
         prior=of("prior"),
     )
-    write_router(path, weights, {"layout": signature(layout), "recipe": dict(recipe)})
 
 
 def export_run(run: Path, path: Path) -> dict[str, Any]:

@@ -16,7 +16,9 @@ from baselines.clairvoyant import Clairvoyant
 from baselines.faircarbon import FairCarbon
 from baselines.gar_eps import GarEps
 from baselines.gar_pd import GarPd
+from baselines.learned import Learned
 from baselines.least_ttft import LeastTtft
+from baselines.lookahead import Lookahead
 from baselines.lower_bound import LowerBound
 from baselines.random_choice import RandomChoice
 from baselines.session_hash import SessionHash
@@ -56,6 +58,9 @@ POLICIES: dict[str, Callable[..., Any]] = {
     "ccar-budget-sessions": partial(CcarBudget, name="ccar-budget-sessions"),
     "faircarbon-budget": partial(CcarBudget, pricing=False, name="faircarbon-budget"),
     "gar-pd-budget": partial(GarPd, filtered=False, name="gar-pd-budget"),
+    "lookahead": partial(Lookahead, name="lookahead"),
+    "lookahead-places": partial(Lookahead, name="lookahead-places"),
+    "learned": Learned,
     "clairvoyant": Clairvoyant,
     "lower-bound": LowerBound,
 }
@@ -74,7 +79,9 @@ __all__ = [
     "GarEps",
     "GarPd",
     "LargestModel",
+    "Learned",
     "LeastTtft",
+    "Lookahead",
     "LowerBound",
     "RandomChoice",
     "SessionAffinity",

@@ -13,8 +13,17 @@ from typing import Any
 
 from baselines.ccar import CCAR
 from baselines.gate import Rule, load_gate
+from baselines.learned import (
+    LEARNED,
+    LOOKAHEADS,
+    best_shipped,
+    lookahead_file,
+    lookahead_options,
+)
+from baselines.settings import LEARNED_ON, setting_of
 from carbon_gym.errors import InputError
 from carbon_gym.resources import packaged
+from carbon_gym.router import load_router
 from carbon_gym.scenario.load import load_scenario
 from carbon_gym.scenario.scenario import Scenario
 
@@ -58,6 +67,15 @@ def tuned_options(policy: str, scenario: Scenario | None) -> dict[str, Any]:
     """
     if policy in GATED:
         return {"gate": load_gate(gate_of(scenario), GATED[policy])}
+    if policy == LEARNED:
+        return {"router": load_router(best_shipped(scenario))}
+    if policy in LOOKAHEADS:
+        budget = scenario is not None and scenario.bounds.quality_constraint == "budget"
+        return {
+            **lookahead_options(policy, scenario),
+            "scale_co2_g": scale_co2_g(scenario),
+            "price_g": budget_price_g(scenario) if budget else 0.0,
+        }
     if policy not in MEASURED:
         return {}
     if policy in BUDGETED and scenario is not None:
@@ -132,6 +150,10 @@ def files_of(policy: str, scenario: Scenario | None) -> list[Path]:
     """The fitted and tuned files that a policy's choices depend on; may be empty."""
     if policy in GATED:
         return [gate_of(scenario)]
+    if policy == LEARNED:
+        return [best_shipped(scenario)]
+    if policy in LOOKAHEADS:
+        return [lookahead_file(scenario), knobs_of(scenario)]
     if policy in SHADOWED:
         return [gate_of(scenario), knobs_of(scenario)]
     return [knobs_of(scenario)] if policy in MEASURED else []
@@ -218,10 +240,20 @@ def target_note(scenario: Scenario, policies: Iterable[str] = BUDGETED) -> str |
     )
 
 
+def learned_note(scenario: Scenario, policies: Iterable[str]) -> str | None:
+    """A sentence for the report where what was learned was learned in other scenarios."""
+    known = LEARNED_ON[setting_of(scenario)]
+    ours = [name for name in (*LOOKAHEADS, LEARNED) if name in policies]
+    if not ours or scenario.name in known:
+        return None
+    return f"{', '.join(ours)}: learned on fleets of {', '.join(known)}, not of {scenario.name}"
+
+
 def notes_on(scenario: Scenario, policies: Iterable[str]) -> list[str]:
     """All that a report has to say of the gates, knobs and targets of some policies."""
     names = list(policies)
-    found = (note(scenario, names) for note in (gate_note, tuned_note, target_note))
+    notes = (gate_note, tuned_note, target_note, learned_note)
+    found = (note(scenario, names) for note in notes)
     return [note for note in found if note]
 
 

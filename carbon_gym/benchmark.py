@@ -6,7 +6,7 @@ import hashlib
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from carbon_gym import __version__
 from carbon_gym.doors import make_policy, our_package
@@ -131,15 +131,38 @@ def policy_key(name: str, evaluation: Evaluation) -> str:
     """Hash of what a policy's rows depend on: sources, gates and knobs, its own and references'."""
     digest = hashlib.sha256(name.encode())
     baselines, scenario = our_package("baselines"), evaluation.scenario
-    files = sorted(Path(str(baselines.__file__)).parent.glob("*.py"))
-    if ":" in name:
-        spec = importlib.util.find_spec(name.partition(":")[0])
-        files += [Path(spec.origin)] if spec is not None and spec.origin else []
+    files = [*_sources_of("baselines"), *_own_files(name)]
     for policy in (name, *references_in(scenario)):
         files += baselines.files_of(policy, scenario)
     for path in files:
         digest.update(path.read_bytes() if path.is_file() else b"")
     return digest.hexdigest()[:16]
+
+
+def is_folder(policy: str) -> bool:
+    """Whether a policy's name is that of a folder; `make_policy` looks for its own names first."""
+    known = our_package("baselines").POLICIES
+    return policy not in known and ":" not in policy and Path(policy).is_dir()
+
+
+def _own_files(name: str) -> list[Path]:
+    """Files that a policy that is not one of the fixed ones is made of."""
+    path, folder = Path(name), is_folder(name)
+    if folder or name.endswith(".npz"):
+        here = Path(__file__).parent
+        code = [file for part in ("envs", "router") for file in sorted((here / part).glob("*.py"))]
+        if not folder:
+            return [path, *code]
+        run = ("router.npz", "config.yaml", "scenario.yaml", "best/model.zip")
+        return [*(path / file for file in run), *_sources_of("agents"), *code]
+    if ":" in name:
+        spec = importlib.util.find_spec(name.partition(":")[0])
+        return [Path(spec.origin)] if spec is not None and spec.origin else []
+    return []
+
+
+def _sources_of(package: Literal["agents", "baselines"]) -> list[Path]:
+    return sorted(Path(str(our_package(package).__file__)).parent.glob("*.py"))
 
 
 def _each(

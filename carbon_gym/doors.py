@@ -63,9 +63,9 @@ def make_policy(name: str, /, scenario: Scenario | None = None, **options: Any) 
     """A policy by name.
 
     Args:
-        name: One of `policy_names`, the file of an exported router (``.npz``), or
-            ``module:Class`` for a policy of your own (the module is looked for in the working
-            folder too).
+        name: One of `policy_names`, the file of an exported router (``.npz``), the folder of a
+            training run or of an exported ``router.npz``, or ``module:Class`` for a policy of your
+            own (the module is looked for in the working folder too).
         scenario: Whose gate or tuned knobs the policy uses, by `Scenario.origin`; None: those of
             the packaged scenario `sharegpt`.
         **options: Options of the policy's class; they go before the tuned knobs.
@@ -81,20 +81,14 @@ def make_policy(name: str, /, scenario: Scenario | None = None, **options: Any) 
         'ccar-no-gate'
     """
     if name.endswith(".npz"):
-        from carbon_gym.router import load_router
-        from carbon_gym.router.policy import RouterPolicy
-
-        return RouterPolicy(load_router(name), name, **options)
+        return _router_policy(Path(name), name, options)
     if ":" in name:
         return _own_policy(name, options)
-    if Path(name).is_dir():
-        raise InputError(
-            f"policy {name!r} is a folder; trained runs cannot be loaded by this version yet, name "
-            f"a policy or module:Class"
-        )
     baselines = our_package("baselines")
     known = baselines.POLICIES
     if name not in known:
+        if Path(name).is_dir():
+            return _folder_policy(name, options)
         hint = did_you_mean(name, known)
         raise InputError(f"policy {name!r} is not known; {hint}use one of {', '.join(known)}")
     try:
@@ -103,6 +97,43 @@ def make_policy(name: str, /, scenario: Scenario | None = None, **options: Any) 
     except TypeError as error:
         raise InputError(f"policy {name!r} does not take these options: {error}") from None
     return policy
+
+
+def _folder_policy(name: str, options: dict[str, Any]) -> Policy:
+    """Make the policy of a folder: its exported router, else its training run."""
+    router = Path(name) / "router.npz"
+    if router.is_file():
+        return _router_policy(router, name, options)
+    if options:
+        raise InputError(
+            f"policy {name!r}: a training run takes no options, {', '.join(options)} given; leave "
+            "them out"
+        )
+    our_package("agents")
+    try:
+        from agents.trained import TrainedPolicy
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] in ("agents", "carbon_gym"):
+            raise
+        raise InstallationError(
+            f"policy {name!r}: a training run needs {error.name}; run "
+            '`pip install "carbon-gym[train]"`, or name its exported router.npz'
+        ) from None
+    policy: Policy = TrainedPolicy(name)
+    return policy
+
+
+def _router_policy(file: Path, name: str, options: dict[str, Any]) -> Policy:
+    """Make the policy of an exported router."""
+    from carbon_gym.router import load_router
+    from carbon_gym.router.policy import RouterPolicy
+
+    if options:
+        raise InputError(
+            f"policy {name!r}: a router takes no options, {', '.join(options)} given; leave them "
+            "out"
+        )
+    return RouterPolicy(load_router(file), name)
 
 
 def _own_policy(spec: str, options: dict[str, Any]) -> Policy:

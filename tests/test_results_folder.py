@@ -14,7 +14,8 @@ from carbon_gym import benchmark as module
 from carbon_gym.benchmark import evaluation_key, policy_key
 from carbon_gym.errors import InputError
 from carbon_gym.evaluation import Evaluation, evaluation_fleets
-from carbon_gym.report.results import Results, slug
+from carbon_gym.report.results import Results
+from carbon_gym.report.rows_file import slug
 from carbon_gym.scenario import load_scenario
 
 THREE = "session-affinity,faircarbon,ccar-no-gate"

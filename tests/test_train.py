@@ -56,8 +56,8 @@ def config_of(algo: str, folder: Path, **changes: Any) -> Path:
     return file
 
 
-def trained(algo: str, folder: Path, run: Path, **options: Any) -> Outcome:
-    config = load_config(None, config_of(algo, folder))
+def trained(algo: str, folder: Path, run: Path, changes: Any = None, **options: Any) -> Outcome:
+    config = load_config(None, config_of(algo, folder, **(changes or {})))
     return train(config, load_scenario("tiny"), run, **options)
 
 
@@ -134,17 +134,34 @@ train(config, load_scenario("tiny"), Path(sys.argv[2]), on_steps=on_steps)
 """
 
 
-@pytest.mark.parametrize("algo", CONFIGS)
-def test_a_killed_run_ends_where_an_uninterrupted_one_ends(algo: str, tmp_path: Path) -> None:
+SMALL_SCORER: dict[str, Any] = {
+    "policy": "scorer",
+    "scorer": {"width": 8, "turn_width": 8, "value_width": 8, "prior_weight": 3.0},
+}
+TAUGHT: dict[str, Any] = {
+    "warm_start": {"policy": "ccar", "fleets": 1, "epochs": 2, "batch_size": 64}
+}
+KILLED_RUNS: list[tuple[str, dict[str, Any]]] = [
+    *((algo, {}) for algo in CONFIGS),
+    ("ppo", SMALL_SCORER),
+    ("maskable-ppo", {**SMALL_SCORER, **TAUGHT, "value_target": "symlog"}),
+    ("a2c", TAUGHT),
+]
+
+
+@pytest.mark.parametrize(("algo", "changes"), KILLED_RUNS)
+def test_a_killed_run_ends_where_an_uninterrupted_one_ends(
+    algo: str, changes: dict[str, Any], tmp_path: Path
+) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    file = config_of(algo, tmp_path)
+    file = config_of(algo, tmp_path, **changes)
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, str(file), str(cut)], capture_output=True, check=False
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert 0 < int(last_checkpoint(cut).name) < 400
     assert carbon_gym("train", "--resume", cut).code == 0
-    trained(algo, tmp_path, whole)
+    trained(algo, tmp_path, whole, changes)
     assert_same(contents(cut, algo), contents(whole, algo))
     progress = [json.loads((run / "progress.json").read_text()) for run in (cut, whole)]
     assert progress[0] == progress[1]
@@ -205,9 +222,7 @@ def test_a_scorer_trains_and_its_router_chooses_alike(
     tmp_path: Path, algo: str, target: str
 ) -> None:
     run = tmp_path / "run"
-    changes: dict[str, Any] = {"value_target": target, "policy": "scorer"}
-    changes["scorer"] = {"width": 8, "turn_width": 8, "value_width": 8, "prior_weight": 3.0}
-    config = load_config(None, config_of(algo, tmp_path, **changes))
+    config = load_config(None, config_of(algo, tmp_path, **SMALL_SCORER, value_target=target))
     train(config, load_scenario("tiny"), run)
     model = ALGORITHMS[algo].load(run / "best" / "model.zip", device="cpu")
     done = carbon_gym("export", run, "--out", tmp_path / "router.npz")

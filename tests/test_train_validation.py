@@ -1,25 +1,42 @@
-"""Held-out conversations, what is best, and values on a logarithmic scale."""
+"""Held-out conversations and fleets, what is best, and values on a logarithmic scale."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
+from commandline import carbon_gym as command
 
 pytest.importorskip("sb3_contrib", reason="the train extra is not installed")
 
 import torch
 from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.logger import configure
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from agents.training.callbacks import Validate
 from agents.training.config import Environment, load_config
 from agents.training.model import make_model
-from agents.training.progress import better
+from agents.training.progress import Progress, better
 from agents.training.symlog import SymlogRolloutBuffer, symexp, symlog
-from agents.training.validation import Figures, HeldOut, validate
+from agents.training.validation import (
+    Figures,
+    HeldOut,
+    HeldOutFleets,
+    validate,
+    validate_fleets,
+)
 from agents.vec_env import CarbonVecEnv
+from carbon_gym.doors import make_policy
+from carbon_gym.envs.background import Reference
+from carbon_gym.evaluation import evaluation_fleets
 from carbon_gym.scenario import load_scenario
+from carbon_gym.simulator.run import run_policy
 
 ENVIRONMENT = Environment(fleets=1, co2_scale_g=0.05)
 ALL = 10_000
@@ -66,6 +83,102 @@ def test_validation_repeats_itself_and_leaves_the_generators_alone() -> None:
     assert first.quality_violation_rate == 0.0  # it obeys the mask
 
 
+def small_model(algo: str, **changes: Any) -> Any:
+    env = CarbonVecEnv(4, scenario="tiny", **ENVIRONMENT.arguments())
+    return make_model(load_config(algo, lanes=4).model_copy(update=changes), env)
+
+
+@pytest.mark.parametrize("name", ["tiny", "sharegpt-budget"])
+def test_held_out_fleets_are_served_whole_beside_the_right_rule(name: str) -> None:
+    scenario = load_scenario(name, workload={"sessions_per_fleet": 30})
+    fleets = HeldOutFleets(scenario, 2)
+    assert fleets.name == {"tiny": "ccar", "sharegpt-budget": "ccar-budget"}[name]
+    laid = evaluation_fleets(scenario, split="validation", fleets=2)
+    for policy, found in (
+        (Reference(), fleets.serve(Reference())),
+        (make_policy(fleets.name, scenario), fleets.reference),
+    ):
+        ledger = run_policy(scenario, policy, laid.traces, laid.grid).ledger
+        assert found == Figures.of(ledger)
+        assert len(ledger) == sum(trace.turns for trace in laid.traces)
+    assert fleets.reference.missed(fleets.reference) == {}
+
+
+def test_fleets_are_of_the_rules_that_the_environment_s_arguments_set() -> None:
+    budget = ENVIRONMENT.model_copy(update={"quality_constraint": "budget", "quality_target": 0.6})
+    for environment, constraint in ((ENVIRONMENT, "filter"), (budget, "budget")):
+        held_out = HeldOut(load_scenario("tiny"), environment, 4)
+        assert held_out.scenario.bounds.quality_constraint == constraint
+
+
+@pytest.mark.parametrize(
+    ("algo", "changes"),
+    [
+        ("maskable-ppo", {}),
+        ("maskable-ppo", {"policy": "scorer"}),
+        ("ppo", {"policy": "scorer"}),
+        ("dqn", {}),
+    ],
+)
+def test_validation_on_fleets_repeats_itself_and_leaves_the_generators_alone(
+    algo: str, changes: dict[str, Any]
+) -> None:
+    model = small_model(algo, **changes)
+    fleets = HeldOutFleets(load_scenario("tiny"), 2)
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    weights = {name: value.clone() for name, value in model.policy.state_dict().items()}
+    first = validate_fleets(model, fleets)
+    assert validate_fleets(model, fleets) == first
+    assert torch.equal(before[0], torch.get_rng_state())
+    assert np.array_equal(before[1], np.random.get_state()[1])  # noqa: NPY002
+    after = model.policy.state_dict()
+    assert all(torch.equal(value, after[name]) for name, value in weights.items())
+    assert first.quality_violation_rate == 0.0  # no algorithm leaves the mask
+
+
+def test_whole_fleets_say_what_is_best(tmp_path: Path) -> None:
+    """Made-up figures: the model that is best on conversations is not best on fleets."""
+    model = small_model("maskable-ppo", n_steps=16, batch_size=64, n_epochs=1)
+    asked: list[int] = []
+
+    def alone(_: Any) -> Figures:
+        return figures(co2_g=0.5 - model.num_timesteps / 2_000)
+
+    def on_fleets(_: Any) -> Figures:
+        asked.append(model.num_timesteps)
+        return figures(co2_g=0.25 if model.num_timesteps == 192 else 0.75, quality_predicted=0.6)
+
+    progress = Progress(tmp_path / "progress.json", "ccar", figures(), ("ccar", figures()))
+    model.set_logger(configure(str(tmp_path), ["tensorboard"]))
+    callback = Validate(tmp_path, alone, progress, 64, 448, on_fleets, 150)
+    model.learn(448, callback)
+    model.logger.close()
+    assert [row["steps"] for row in progress.rows] == list(range(0, 449, 64))
+    assert asked == [0, 192, 384, 448]
+    assert [row["steps"] for row in progress.rows if "fleet" in row] == asked
+    content = json.loads((tmp_path / "progress.json").read_text())
+    assert content["fleet_reference"]["policy"] == "ccar"
+    best = content["best"]
+    assert (best["steps"], best["fleet"]["co2_relative"]) == (192, 0.5)
+    assert best["fleet"]["missed"] == {}
+    assert json.loads((tmp_path / "best" / "figures.json").read_text()) == best
+    tags = set(EventAccumulator(str(tmp_path)).Reload().Tags()["scalars"])
+    for name in ("co2_relative", "quality_predicted", "ttft_p95_s", "missed"):
+        assert {f"validation/{name}", f"validation/fleet/{name}"} <= tags
+    assert {f"validation/fleet/{kind}_violation_rate" for kind in ("ttft", "quality")} <= tags
+
+
+def test_without_fleets_conversations_say_what_is_best(tmp_path: Path) -> None:
+    model = small_model("maskable-ppo", n_steps=16, batch_size=64, n_epochs=1)
+    progress = Progress(tmp_path / "progress.json", "ccar", figures())
+    model.set_logger(configure(None, []))
+    model.learn(128, Validate(tmp_path, lambda _: figures(co2_g=0.25), progress, 64, 128))
+    content = json.loads((tmp_path / "progress.json").read_text())
+    assert "fleet_reference" not in content
+    assert "fleet" not in content["best"]
+    assert content["best"]["steps"] == 64
+
+
 def test_what_is_missed_says_by_how_much() -> None:
     reference = figures()
     assert figures().missed(reference) == {}
@@ -86,6 +199,9 @@ def test_kept_constraints_go_before_co2() -> None:
     assert all(better(a, b) for k, a in enumerate(ordered) for b in ordered[k + 1 :])
     assert not any(better(b, a) for k, a in enumerate(ordered) for b in ordered[k:])
     assert better(much, None)
+    fleets: list[dict[str, Any]] = [{**dear, "fleet": row} for row in ordered]
+    assert all(better(a, b) for k, a in enumerate(fleets) for b in fleets[k + 1 :])
+    assert all(better(row, kept) and not better(kept, row) for row in fleets)
 
 
 def test_symexp_takes_symlog_back() -> None:
@@ -125,3 +241,36 @@ def test_symlog_changes_targets_but_not_advantages() -> None:
     assert np.array_equal(raw.advantages, logarithmic.advantages)
     assert np.array_equal(symlog(raw.returns), logarithmic.returns)
     assert np.array_equal(symlog(raw.values), logarithmic.values)
+
+
+def test_a_run_s_best_model_is_what_its_figures_on_fleets_say(tmp_path: Path) -> None:
+    run, file = tmp_path / "run", tmp_path / "mine.yaml"
+    content = {
+        "scenario": "tiny",
+        "lanes": 4,
+        "n_steps": 16,
+        "batch_size": 32,
+        "policy": "scorer",
+        "total_steps": 512,
+        "environment": {"fleets": 1, "co2_scale_g": 0.05},
+        "validation": {"every": 128, "sessions": 8, "fleets": 2, "fleets_every": 256},
+    }
+    file.write_text(json.dumps(content))
+    done = command("train", "--algo", "maskable-ppo", "--config", file, "--out", run)
+    assert done.code == 0, done.err
+    assert "of ccar's on held-out fleets" in done.out
+    progress = json.loads((run / "progress.json").read_text())
+    fleet_rows = [row["steps"] for row in progress["validations"] if "fleet" in row]
+    assert fleet_rows == [0, 256, 512]
+    best = progress["best"]
+    found = HeldOutFleets(load_scenario("tiny"), 2).serve(make_policy(str(run)))
+    assert {**best["fleet"], "co2_relative": 0, "missed": {}} == {
+        **asdict(found),
+        "co2_relative": 0,
+        "missed": {},
+    }
+    file.write_text(json.dumps({**content, "validation": {"sessions": 8, "fleets": 0}}))
+    done = command("train", "--algo", "ppo", "--config", file, "--out", tmp_path / "without")
+    assert "of ccar's on held-out conversations" in done.out
+    progress = json.loads((tmp_path / "without" / "progress.json").read_text())
+    assert "fleet" not in progress["best"]

@@ -11,7 +11,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from agents.training.checkpoints import MODEL, replacing_folder, save_checkpoint
 from agents.training.progress import Progress, Row, better
-from agents.training.validation import Figures
+from carbon_gym.metrics.figures import Figures
 
 BEST = "best"
 _FIGURES = "figures.json"
@@ -32,6 +32,8 @@ class Validate(BaseCallback):
         progress: Where they go.
         every: Steps from one validation to the next.
         total_steps: Of the run.
+        fleets: What gives a model's figures on whole fleets; None: none are served.
+        fleets_every: Steps, at least, from one validation that serves fleets to the next.
     """
 
     def __init__(
@@ -41,10 +43,13 @@ class Validate(BaseCallback):
         progress: Progress,
         every: int,
         total_steps: int,
+        fleets: Callable[[BaseAlgorithm], Figures] | None = None,
+        fleets_every: int = 1,
     ) -> None:
         super().__init__()
         self._folder, self._validate, self._progress = run / BEST, validate, progress
         self._every, self._total_steps = every, total_steps
+        self._fleets, self._fleets_every = fleets, fleets_every
 
     @property
     def best(self) -> Row | None:
@@ -59,28 +64,35 @@ class Validate(BaseCallback):
             self.logger.record("train/entropy", -values["train/entropy_loss"])
         rows = self._progress.rows
         if not rows or self.num_timesteps - rows[-1]["steps"] >= self._every:
-            self._measure()
+            last = max((row["steps"] for row in rows if "fleet" in row), default=None)
+            self._measure(last is None or self.num_timesteps - last >= self._fleets_every)
 
     def _on_training_end(self) -> None:
         if self._progress.rows[-1]["steps"] < self.num_timesteps:
-            self._measure()
+            self._measure(with_fleets=True)
 
     def _on_step(self) -> bool:
         return True
 
-    def _measure(self) -> None:
-        row = self._progress.row(self.num_timesteps, self._validate(self.model))
+    def _measure(self, with_fleets: bool) -> None:
+        fleets = self._fleets(self.model) if self._fleets and with_fleets else None
+        row = self._progress.row(self.num_timesteps, self._validate(self.model), fleets)
         self._progress.rows.append(row)
         if self.num_timesteps and better(row, self.best):  # untrained, it is none
             with replacing_folder(self._folder) as folder:
                 self.model.save(folder / MODEL)
                 (folder / _FIGURES).write_text(json.dumps(row, indent=1) + "\n", "utf-8")
-        for name, value in row.items():
-            if isinstance(value, float):
-                self.logger.record(f"validation/{name}", value)
-        self.logger.record("validation/missed", sum(row["missed"].values()))
+        self._log("validation", row)
+        if "fleet" in row:
+            self._log("validation/fleet", row["fleet"])
         self.logger.dump(self.num_timesteps)
         self._progress.write(self.num_timesteps, self._total_steps, self.best)
+
+    def _log(self, group: str, row: Row) -> None:
+        for name, value in row.items():
+            if isinstance(value, float):
+                self.logger.record(f"{group}/{name}", value)
+        self.logger.record(f"{group}/missed", sum(row["missed"].values()))
 
 
 class Checkpoint(BaseCallback):

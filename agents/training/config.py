@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
@@ -45,7 +45,8 @@ class Environment(Described):
     fleets: Count = 16
     """Days laid as fleets, of whose sessions episodes are drawn."""
     background: str = "reference"
-    """Who serves the other traffic: "reference", a policy's name or `module:Class`."""
+    """Who serves the other traffic: "reference", a policy's name, an exported router (.npz) or
+    `module:Class`."""
     mask: Literal["feasible", "room"] | None = "feasible"
     """What the mask allows. Only maskable-ppo obeys it; the others pay for what they violate."""
     quality_constraint: Literal["filter", "budget"] | None = None
@@ -73,6 +74,11 @@ class Validation(Described):
     """Steps from one validation to the next; one is made before and one after training too."""
     sessions: Count = 2_048
     """Conversations, at most all of the split; the same in every run of a scenario."""
+    fleets: Annotated[int, Field(ge=0)] = 4
+    """Whole fleets served too, which then say what is best; 0: none."""
+    fleets_every: Count = 100_000
+    """Steps from one validation on fleets to the next, at least; one is made before and one after
+    training too."""
 
 
 class Checkpoints(Described):
@@ -84,17 +90,22 @@ class Checkpoints(Described):
     """How many of the latest are kept."""
 
 
-class Config(Described):
-    """A run of any algorithm."""
+class Run(Described):
+    """A run of whatever learns."""
 
     algo: str
-    """ppo, maskable-ppo, dqn, qrdqn or a2c."""
+    """ppo, maskable-ppo, dqn, qrdqn, a2c, or es."""
     scenario: str = "sharegpt"
     """Packaged scenario or YAML file."""
     seed: Seed = 0
     """Of the networks, the actions and the conversations drawn."""
     total_steps: Count = 500_000
     """Turns to train on; the last rollout is finished."""
+
+
+class Config(Run):
+    """A run of any algorithm of Stable-Baselines3 or sb3-contrib."""
+
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """"cpu", "cuda", or "auto": cuda where there is one."""
     torch_threads: Count = 1
@@ -139,6 +150,22 @@ class Scorer(Described):
     """How much the untrained network prefers what CCAR's price prefers; 0: not at all."""
 
 
+class WarmStart(Described):
+    """Behaviour cloning before the first rollout."""
+
+    policy: str | None = None
+    """Whose decisions the network first learns: a policy as `carbon-gym record` takes it, or a
+    folder that it wrote. None: no warm start."""
+    fleets: Count = 4
+    """Training fleets that it serves for that; of a folder all are used."""
+    epochs: Count = 5
+    """Passes over its decisions."""
+    learning_rate: Positive = 0.001
+    """Step size of the optimizer, Adam, which is forgotten afterwards."""
+    batch_size: Count = 1024
+    """Decisions in a minibatch."""
+
+
 class OnPolicy(Config):
     """What ppo, maskable-ppo and a2c share."""
 
@@ -147,6 +174,8 @@ class OnPolicy(Config):
     that scores every deployment, for fleets of any size; `carbon-gym export` writes only those."""
     scorer: Scorer = Scorer()
     """Sizes of the scorer."""
+    warm_start: WarmStart = WarmStart()
+    """Behaviour cloning before the first rollout."""
     n_steps: Count
     """Steps of every lane between updates; a rollout is `n_steps` times `lanes`."""
     gae_lambda: Unit
@@ -254,39 +283,54 @@ CONFIGS: dict[str, type[Config]] = {
 
 
 def load_config(algo: str | None = None, file: Path | None = None, **options: Any) -> Config:
-    """Lay a file over the algorithm's packaged configuration, and options over both.
-
-    Args:
-        algo: Algorithm; None: the one that the file names.
-        file: YAML file; None: none.
-        **options: Fields of `Config`; None: not given.
-
-    Raises:
-        InputError: An unknown algorithm or key, or a value that is not allowed; the sentence names
-            the file, or the option of the command line, and the key.
+    """`load_run` of one of `CONFIGS`.
 
     Example:
         >>> load_config("a2c", total_steps=1_000).hyper()["n_steps"]
         16
     """
+    return load_run(CONFIGS, algo, file, **options)
+
+
+Kind = TypeVar("Kind", bound=Run)
+
+
+def load_run(
+    kinds: Mapping[str, type[Kind]],
+    algo: str | None = None,
+    file: Path | None = None,
+    **options: Any,
+) -> Kind:
+    """Lay a file over the algorithm's packaged configuration, and options over both.
+
+    Args:
+        kinds: The algorithms, and what each is configured by.
+        algo: Algorithm; None: the one that the file names.
+        file: YAML file; None: none.
+        **options: Fields of the configuration; None: not given.
+
+    Raises:
+        InputError: An unknown algorithm or key, or a value that is not allowed; the sentence names
+            the file, or the option of the command line, and the key.
+    """
     content = {} if file is None else read_yaml_mapping(file, example="total_steps: 100000")
     name = algo or content.get("algo")
     if name is None:
-        raise InputError(f"give --algo with one of {', '.join(CONFIGS)}")
-    if not isinstance(name, str) or name not in CONFIGS:
+        raise InputError(f"give --algo with one of {', '.join(kinds)}")
+    if not isinstance(name, str) or name not in kinds:
         where = f"--algo {name!r}" if algo else f"{file}: algo = {name!r}"
-        hint = did_you_mean(name, CONFIGS)
-        raise InputError(f"{where} is not known; {hint}use one of {', '.join(CONFIGS)}")
+        hint = did_you_mean(name, kinds)
+        raise InputError(f"{where} is not known; {hint}use one of {', '.join(kinds)}")
     base = packaged(f"agents/{name}.yaml")
     given = {"algo": name, **{key: value for key, value in options.items() if value is not None}}
     merged = _merge(_merge(read_yaml_mapping(base), content), given)
     try:
-        return CONFIGS[name].model_validate(merged)
+        return kinds[name].model_validate(merged)
     except ValidationError as error:
         places = [problem["loc"][0] for problem in error.errors() if problem["loc"]]
         wrong = [f"--{key.replace('_', '-')}" for key in given if key in places]
         where = wrong[0] if wrong else str(file or f"agents/{name}.yaml")
-        raise InputError(validation_sentence(error, where, CONFIGS[name])) from None
+        raise InputError(validation_sentence(error, where, kinds[name])) from None
 
 
 def _merge(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:

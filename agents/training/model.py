@@ -37,7 +37,7 @@ def make_model(config: Config, env: CarbonVecEnv) -> BaseAlgorithm:
     if config.learning_rate_schedule == "linear":
         rate = LinearSchedule(rate, 0.0, 1.0)
     policy, options = _policy(config, env)
-    for name in ("policy", "scorer"):
+    for name in ("policy", "scorer", "warm_start"):
         hyper.pop(name, None)
     if isinstance(config, OnPolicy) and hyper.pop("value_target") == "symlog":
         policy = type(f"Symlog{policy.__name__}", (SymlogValues, policy), {})

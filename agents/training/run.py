@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,10 @@ from agents.training.callbacks import Checkpoint, Stopped, Validate
 from agents.training.checkpoints import load_checkpoint
 from agents.training.config import Config, load_config
 from agents.training.model import ALGORITHMS, make_model
+from agents.training.outcome import Outcome
 from agents.training.progress import Progress
-from agents.training.validation import HeldOut, validate
+from agents.training.validation import HeldOut, HeldOutFleets, validate, validate_fleets
+from agents.training.warm_start import prepare, teach
 from agents.vec_env import CarbonVecEnv
 from carbon_gym.errors import InputError
 from carbon_gym.files import make_writable_folder, remove_if_empty, replacing
@@ -26,21 +27,6 @@ from carbon_gym.scenario import load_scenario
 from carbon_gym.scenario.scenario import Scenario
 
 CONFIG, SCENARIO, PROGRESS = "config.yaml", "scenario.yaml", "progress.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a run ended.
-
-    Attributes:
-        finished: All steps were made.
-        steps: Steps made.
-        progress: Content of `progress.json`.
-    """
-
-    finished: bool
-    steps: int
-    progress: dict[str, Any]
 
 
 def read_run(run: Path, **options: Any) -> tuple[Config, Scenario]:
@@ -70,8 +56,9 @@ def train(
     """Train, with everything in one folder.
 
     ``config.yaml`` and ``scenario.yaml`` (resolved), TensorBoard's events, ``progress.json``,
-    ``checkpoints/`` and ``best/``: the model of the least CO2 on validation among those that keep
-    the constraints, or of the least missed.
+    ``warm_start.json`` where there was one, ``checkpoints/`` and ``best/``: the model of the least
+    CO2 on validation (on whole fleets where those are served) among those that keep the
+    constraints, or of the least missed.
 
     Args:
         config: The run.
@@ -115,16 +102,28 @@ def _train(
         **config.environment.arguments(),
     )
     held_out = HeldOut(scenario, config.environment, config.validation.sessions)
-    progress = Progress(run / PROGRESS, held_out.name, held_out.reference)
+    count = config.validation.fleets
+    fleets = HeldOutFleets(held_out.scenario, count) if count else None
+    progress = Progress(
+        run / PROGRESS,
+        held_out.name,
+        held_out.reference,
+        None if fleets is None else (fleets.name, fleets.reference),
+    )
     if resume:
         model = load_checkpoint(run, ALGORITHMS[config.algo], env, config.device)
         progress.go_back(model.num_timesteps)
         on_steps(model.num_timesteps)
     else:
+        lesson = prepare(config, scenario, env.env.layout, run)
         model = make_model(config, env)
+    model.set_logger(configure(str(run), ["tensorboard"]))
+    if not resume:
+        if lesson is not None:
+            teach(model, lesson, run)
+        # Last: before that there is nothing to go on from.
         _write_yaml(run / SCENARIO, scenario.to_dict())
     _write_yaml(run / CONFIG, config.model_dump(mode="json"))
-    model.set_logger(configure(str(run), ["tensorboard"]))
     callbacks = [
         Validate(
             run,
@@ -132,6 +131,8 @@ def _train(
             progress,
             config.validation.every,
             config.total_steps,
+            None if fleets is None else partial(validate_fleets, fleets=fleets),
+            config.validation.fleets_every,
         ),
         Checkpoint(
             run,

@@ -1,9 +1,8 @@
-"""What a policy gives on held-out conversations, beside the rule that it has to beat."""
+"""What a policy gives on held-out conversations and fleets, beside the rule that it has to beat."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,23 @@ from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 
+from agents.export import router_weights
+from agents.network import Network
+from agents.scorer import MaskableScorerPolicy, ScorerPolicy
 from agents.training.config import Environment
+from agents.vec_env import CarbonVecEnv
 from carbon_gym.doors import make_policy
 from carbon_gym.envs.background import UNDER_BUDGET
 from carbon_gym.envs.options import resolve
 from carbon_gym.envs.vector import CarbonRoutingVectorEnv
+from carbon_gym.evaluation import evaluation_fleets
+from carbon_gym.metrics.figures import Figures
+from carbon_gym.policy import Policy
+from carbon_gym.router import Router
+from carbon_gym.router.plan import signature
+from carbon_gym.router.policy import RouterPolicy
 from carbon_gym.scenario.scenario import Scenario
+from carbon_gym.simulator.run import run_policy
 
 MOST_LANES = 256
 """Conversations side by side; more only leave more lanes idle at the end."""
@@ -32,64 +42,6 @@ _COLUMNS = (
 Choose = Callable[[CarbonRoutingVectorEnv, Any], NDArray[np.int64]]
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What was served, over all turns.
-
-    Attributes:
-        co2_g: Sum, gCO2eq.
-        quality_predicted: Mean, in [0, 1].
-        quality_realised: Mean, in [0, 1].
-        ttft_p95_s: 95 % quantile, s.
-        quality_violation_rate: Share of the turns, in [0, 1].
-        ttft_violation_rate: Share of the turns, in [0, 1].
-        capacity_violation_rate: Share of the turns, in [0, 1].
-    """
-
-    co2_g: float
-    quality_predicted: float
-    quality_realised: float
-    ttft_p95_s: float
-    quality_violation_rate: float
-    ttft_violation_rate: float
-    capacity_violation_rate: float
-
-    @classmethod
-    def of(cls, turns: Any) -> Figures:
-        """Those of turns served.
-
-        Args:
-            turns: Arrays (N,) by the names of `carbon_gym.simulator.arrays.OUTCOME`: a ledger, or
-                a mapping with the seven that are needed.
-        """
-        return cls(
-            co2_g=float(turns["co2_g"].sum()),
-            quality_predicted=float(turns["quality_predicted"].mean()),
-            quality_realised=float(turns["quality_realised"].mean()),
-            ttft_p95_s=float(np.quantile(turns["ttft_s"], 0.95)),
-            quality_violation_rate=float(turns["quality_violation"].mean()),
-            ttft_violation_rate=float(turns["ttft_violation"].mean()),
-            capacity_violation_rate=float(turns["capacity_violation"].mean()),
-        )
-
-    def co2_relative(self, reference: Figures) -> float:
-        """CO2 as a share of the reference's; 1 where neither emits anything."""
-        return self.co2_g / reference.co2_g if reference.co2_g else 1.0
-
-    def missed(self, reference: Figures) -> dict[str, float]:
-        """Constraints that are not kept, and by how much.
-
-        Mean predicted quality is no lower, P95 TTFT and the rates of violations no higher than the
-        reference's. By how much: the difference, of TTFT as a share of the reference's.
-        """
-        theirs = asdict(reference)
-        gaps = {name: value - theirs[name] for name, value in asdict(self).items()}
-        gaps["quality_predicted"] *= -1.0
-        gaps["ttft_p95_s"] /= reference.ttft_p95_s or 1.0
-        del gaps["co2_g"], gaps["quality_realised"]
-        return {name: gap for name, gap in gaps.items() if gap > 1e-9}  # sums in another order
-
-
 class HeldOut:
     """Conversations of the validation split, as training's environment would give them.
 
@@ -99,6 +51,7 @@ class HeldOut:
         sessions: Number of conversations, drawn once and for all.
 
     Attributes:
+        scenario: As the environment's arguments change it.
         name: The reference: ccar, or under a budget ccar-budget-fixed (a λ that moves belongs to a
             whole fleet, not to a conversation).
         reference: What it gives.
@@ -118,8 +71,8 @@ class HeldOut:
             copy=False,
             **arguments,
         )
-        budget = world.scenario.bounds.quality_constraint == "budget"
-        self.name = UNDER_BUDGET if budget else "ccar"
+        self.scenario = world.scenario
+        self.name = UNDER_BUDGET if _budget(self.scenario) else "ccar"
         policy = make_policy(self.name, world.scenario)
         policy.reset(world.fleet, self._env.slots)
         self.reference = self.serve(lambda env, _: policy.choose(env.quotes))
@@ -147,6 +100,55 @@ class HeldOut:
                 env.reset(options={"session": playing, "reset_mask": ended.copy()})
         columns = (np.concatenate(parts) for parts in zip(*served, strict=True))
         return Figures.of(dict(zip(_COLUMNS, columns, strict=True)))
+
+
+class HeldOutFleets:
+    """Whole fleets of the validation split, side by side: what is to be good in the end.
+
+    Here the sessions share capacity and memory with one another, and with what the policy itself
+    has done; a lone conversation meets the traffic of another policy.
+
+    Args:
+        scenario: Fleet and rules: `HeldOut.scenario`.
+        fleets: Number of fleets, at least 1.
+
+    Attributes:
+        name: The reference: ccar, or under a budget ccar-budget.
+        reference: What it gives.
+    """
+
+    def __init__(self, scenario: Scenario, fleets: int) -> None:
+        self._laid = evaluation_fleets(scenario, split="validation", fleets=fleets)
+        self.name = "ccar-budget" if _budget(scenario) else "ccar"
+        self.reference = self.serve(make_policy(self.name, scenario))
+
+    def serve(self, policy: Policy) -> Figures:
+        """Serve all of them."""
+        laid = self._laid
+        return Figures.of(run_policy(laid.scenario, policy, laid.traces, laid.grid).ledger)
+
+
+def validate_fleets(model: BaseAlgorithm, fleets: HeldOutFleets) -> Figures:
+    """What a model gives on whole fleets as `carbon_gym.make_policy` would serve them.
+
+    That is, by its best action among the feasible deployments, whatever it learned with. It draws
+    nothing from the generators that training uses.
+    """
+    env = model.get_env()
+    assert isinstance(env, CarbonVecEnv)
+    layout = env.env.layout
+    router: Any
+    if isinstance(model.policy, ScorerPolicy | MaskableScorerPolicy):
+        # As it would be exported, on NumPy: a few times as fast as torch (measured).
+        weights = router_weights(model.policy.state_dict())
+        router = Router(weights, {"layout": signature(layout), "recipe": {}})
+    else:
+        router = Network(model.policy, layout)
+    return fleets.serve(RouterPolicy(router, "model"))
+
+
+def _budget(scenario: Scenario) -> bool:
+    return scenario.bounds.quality_constraint == "budget"
 
 
 def validate(model: BaseAlgorithm, held_out: HeldOut) -> Figures:

@@ -10,13 +10,19 @@ from carbon_gym import __version__
 from carbon_gym.cli.benchmark import EXAMPLES, benchmark
 from carbon_gym.cli.calibrate import calibrate
 from carbon_gym.cli.clairvoyant import clairvoyant
+from carbon_gym.cli.evaluate import EXAMPLES as EVALUATE_EXAMPLES
+from carbon_gym.cli.evaluate import evaluate
 from carbon_gym.cli.export import export
 from carbon_gym.cli.fit_gate import fit_gate
+from carbon_gym.cli.record import EXAMPLES as RECORD_EXAMPLES
+from carbon_gym.cli.record import record
 from carbon_gym.cli.speed import speed
 from carbon_gym.cli.train import EXAMPLES as TRAIN_EXAMPLES
 from carbon_gym.cli.train import train
 from carbon_gym.cli.tune_baselines import EXAMPLES as TUNE_EXAMPLES
 from carbon_gym.cli.tune_baselines import tune_baselines
+from carbon_gym.cli.tune_lookahead import EXAMPLES as LOOKAHEAD_EXAMPLES
+from carbon_gym.cli.tune_lookahead import tune_lookahead
 
 app = typer.Typer(
     name="carbon-gym",
@@ -46,11 +52,16 @@ def _options(
 
 
 app.command(short_help="Compare routing policies on the same fleets.", epilog=EXAMPLES)(benchmark)
+app.command(short_help="Compare routers over training seeds.", epilog=EVALUATE_EXAMPLES)(evaluate)
 app.command(short_help="Train and tune the gate of CCAR.")(fit_gate)
 app.command(short_help="Tune the baselines' knobs on validation.", epilog=TUNE_EXAMPLES)(
     tune_baselines
 )
+app.command(
+    short_help="Find the look-ahead rules' weights on training fleets.", epilog=LOOKAHEAD_EXAMPLES
+)(tune_lookahead)
 app.command(short_help="Train a router.", epilog=TRAIN_EXAMPLES)(train)
+app.command(short_help="Record a policy's decisions.", epilog=RECORD_EXAMPLES)(record)
 app.command(short_help="Write a trained router to a file without torch.")(export)
 app.command(short_help="Find how wide the clairvoyant's search must be.")(clairvoyant)
 app.command(short_help="Measure speed on this machine.")(speed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,38 +11,39 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from carbon_gym.benchmark import (
-    compare,
-    evaluation_key,
-    policy_key,
-    references_in,
-    turns_to_serve,
-)
 from carbon_gym.cli.choices import (
     at_least_one,
-    conversation_format,
     day,
-    different,
     names_in,
     one_of,
 )
-from carbon_gym.cli.console import output_console, turns_bar
+from carbon_gym.cli.comparing import (
+    SPLITS,
+    ConversationsOption,
+    FormatOption,
+    GridOption,
+    JobsOption,
+    SessionsOption,
+    SplitOption,
+    StartOption,
+    TokenizerOption,
+    ZonesOption,
+    check_before_the_work,
+    compare_and_keep,
+    with_files,
+    with_notes,
+)
+from carbon_gym.cli.console import output_console
 from carbon_gym.cli.front import FRONT_SCENARIOS, measure_fronts
-from carbon_gym.doors import make_policy, our_package, policy_names
+from carbon_gym.doors import make_policy, policy_names
 from carbon_gym.errors import InputError
 from carbon_gym.evaluation import Evaluation, evaluation_fleets
-from carbon_gym.fleet import Deployments
-from carbon_gym.grid.series import check_zones
-from carbon_gym.grid.statistics import load_statistics as load_grid_statistics
 from carbon_gym.report.results import Results
 from carbon_gym.report.table import comparison_table, guard_table
 from carbon_gym.scenario import Scenario, load_scenario
-from carbon_gym.scenario.schema import Split
-from carbon_gym.workload.statistics import load_statistics as load_workload_statistics
 
 DEFAULT_SCENARIOS = ["sharegpt", "sharegpt-evict", "sharechat", "sharechat-evict"]
 DEFAULT_SCENARIOS_FOR_FILES = ["sharegpt", "sharegpt-evict"]
-SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 QUICK_FLEETS = 5
 QUICK_SESSIONS = 600
 EXAMPLES = """\b
@@ -67,51 +67,21 @@ def benchmark(
     policies: Annotated[
         str, typer.Option(metavar="NAMES", help="Separated by commas, or all.")
     ] = "all",
-    conversations: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Your conversations; every session is evaluated."),
-    ] = None,
-    format: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Of --conversations: tokens, sharegpt or messages."),
-    ] = None,
-    tokenizer: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="A tokenizer.json to count tokens with; default: characters / 4."
-        ),
-    ] = None,
-    grid: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE", help="Carbon intensity CSV; may be repeated (one zone a file)."
-        ),
-    ] = None,
-    zones: Annotated[
-        str | None,
-        typer.Option(metavar="NAMES", help="Zones of the regions, separated by commas."),
-    ] = None,
-    start: Annotated[
-        str | None, typer.Option(metavar="DATE", help="First day, YYYY-MM-DD, UTC.")
-    ] = None,
+    conversations: ConversationsOption = None,
+    format: FormatOption = None,
+    tokenizer: TokenizerOption = None,
+    grid: GridOption = None,
+    zones: ZonesOption = None,
+    start: StartOption = None,
     days: Annotated[
         int | None, typer.Option(metavar="N", help="Number of days; each is a fleet.")
     ] = None,
-    sessions: Annotated[
-        int | None, typer.Option(metavar="N", help="Sessions that start on a day.")
-    ] = None,
+    sessions: SessionsOption = None,
     fleets: Annotated[
         int | None, typer.Option(metavar="K", help="Number of fleets; the same as --days.")
     ] = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="train, validation or test (default, unless files are given)."
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Processes; default: the cores.")
-    ] = None,
+    split: SplitOption = None,
+    jobs: JobsOption = None,
     front: Annotated[
         bool,
         typer.Option(
@@ -142,10 +112,10 @@ def benchmark(
     files = conversations is not None or bool(grid)
     sources = scenario or _default_scenarios(files, front)
     scenarios = [
-        _with_files(load_scenario(source), conversations, format, tokenizer, grid, zones)
+        with_files(load_scenario(source), conversations, format, tokenizer, grid, zones)
         for source in dict.fromkeys(sources)
     ]
-    _check_before_the_work(scenarios)
+    check_before_the_work(scenarios)
     if front:
         chosen_names = None if policies == "all" else names_in("--policies", policies)
         return measure_fronts(scenarios, chosen_names, size, processes, out)
@@ -156,8 +126,9 @@ def benchmark(
     with Results(folder) as results:
         for chosen, names in zip(scenarios, named, strict=True):
             evaluation = evaluation_fleets(chosen, **size)  # type: ignore[arg-type]
-            evaluation = _with_notes(evaluation, names)
-            rows = _compare_and_keep(evaluation, names, processes, results)
+            evaluation = with_notes(evaluation, names)
+            rows = compare_and_keep(evaluation, names, processes, results)
+            results.finish(chosen.name, names)
             _show(console, evaluation, rows)
     console.print(f"{results.path}  ({time.perf_counter() - began:.0f} s)", soft_wrap=True)
 
@@ -166,53 +137,6 @@ def _default_scenarios(files: bool, front: bool) -> list[str]:
     if front:
         return FRONT_SCENARIOS[:1] if files else FRONT_SCENARIOS
     return DEFAULT_SCENARIOS_FOR_FILES if files else DEFAULT_SCENARIOS
-
-
-def _check_before_the_work(scenarios: list[Scenario]) -> None:
-    """Faults of a later scenario that would else be found after the earlier ones have run."""
-    names = [scenario.name for scenario in scenarios]
-    for scenario in scenarios:
-        if names.count(scenario.name) > 1:
-            raise InputError(
-                f"--scenario: two scenarios are called {scenario.name!r}, so that their results "
-                "could not be told apart; give one of them another name"
-            )
-        Deployments.of(scenario)
-        load_workload_statistics(scenario.workload.statistics)
-        if scenario.grid.source == "generated":
-            known = tuple(load_grid_statistics(scenario.grid.statistics).zones)
-            zones = [region.zone for region in scenario.fleet.regions]
-            check_zones(zones, known, scenario.grid.statistics)
-
-
-def _with_notes(evaluation: Evaluation, names: list[str]) -> Evaluation:
-    """The evaluation with what the gates and knobs of its policies were made for."""
-    baselines, scenario = our_package("baselines"), evaluation.scenario
-    names = list(dict.fromkeys([*names, *references_in(scenario)]))
-    notes = (*evaluation.notes, *baselines.notes_on(scenario, names))
-    return replace(evaluation, notes=notes)
-
-
-def _compare_and_keep(
-    evaluation: Evaluation, names: list[str], jobs: int, results: Results
-) -> list[dict[str, Any]]:
-    """Run what the folder does not have yet, writing as it goes, with a progress bar."""
-    scenario = evaluation.scenario.name
-    key = evaluation_key(evaluation)
-    keys = {name: policy_key(name, evaluation) for name in names}
-    done = results.done(scenario, key, keys)
-    results.begin(evaluation, key)
-    with turns_bar(scenario, turns_to_serve(evaluation, names, done)) as on_turns:
-        rows = compare(
-            evaluation,
-            names,
-            jobs=jobs,
-            on_turns=on_turns,
-            done=done,
-            on_rows=lambda name, made: results.add(scenario, name, keys[name], made),
-        )
-    results.finish(scenario, names)
-    return rows
 
 
 def _show(console: Console, evaluation: Evaluation, rows: list[dict[str, Any]]) -> None:
@@ -254,38 +178,3 @@ def _fleet_count(days: int | None, fleets: int | None, quick: bool) -> int | Non
             f"--days {days} and --fleets {fleets} disagree; a fleet is one day, give one of them"
         )
     return days or fleets or (QUICK_FLEETS if quick else None)
-
-
-def _with_files(
-    scenario: Scenario,
-    conversations: Path | None,
-    format: str | None,
-    tokenizer: Path | None,
-    grid: list[Path] | None,
-    zones: str | None,
-) -> Scenario:
-    """The scenario on the user's own files, under a name that says so."""
-    changes: dict[str, Any] = {}
-    used = []
-    if conversations is not None:
-        workload = {
-            "source": "file",
-            "path": str(conversations),
-            "format": conversation_format(conversations, format),
-        }
-        if tokenizer is not None:
-            workload["tokenizer"] = str(tokenizer)
-        changes["workload"] = workload
-        used.append(conversations.name)
-    elif format is not None or tokenizer is not None:
-        raise InputError("--format and --tokenizer say how to read --conversations; give that too")
-    if grid:
-        changes["grid"] = {"source": "file", "paths": [str(path) for path in grid]}
-        used += [path.name for path in grid]
-    if zones is not None:
-        changes["fleet"] = {"regions": different("--zones", names_in("--zones", zones))}
-    if not changes:
-        return scenario
-    if used:
-        changes["name"] = f"{scenario.name} on {' + '.join(used)}"
-    return load_scenario(scenario, **changes)

@@ -6,7 +6,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,15 +18,17 @@ from carbon_gym.cli.console import output_console, turns_bar
 from carbon_gym.doors import our_package
 from carbon_gym.errors import InputError, InstallationError
 from carbon_gym.scenario import load_scenario
+from carbon_gym.scenario.load import read_yaml_mapping
 
 if TYPE_CHECKING:
-    from agents.training.config import Config
-    from agents.training.run import Outcome
+    from agents.training.config import Config, Run
+    from agents.training.outcome import Outcome
     from carbon_gym.scenario.scenario import Scenario
 
 EXAMPLES = """\b
 Examples:
   carbon-gym train --algo maskable-ppo --scenario tiny --total-steps 20000
+  carbon-gym train --algo es --scenario congested
   carbon-gym train --algo dqn --config mine.yaml --seed 1 --out runs/mine
   carbon-gym train --resume runs/mine
 """
@@ -34,7 +36,7 @@ Examples:
 
 def train(
     algo: Annotated[
-        str | None, typer.Option(metavar="NAME", help="ppo, maskable-ppo, dqn, qrdqn or a2c.")
+        str | None, typer.Option(metavar="NAME", help="ppo, maskable-ppo, dqn, qrdqn, a2c or es.")
     ] = None,
     config: Annotated[
         Path | None,
@@ -74,8 +76,8 @@ def train(
     """
     our_package("agents")
     try:
-        from agents.training.config import load_config
-        from agents.training.run import read_run
+        from agents.policy_search.config import SEARCHES
+        from agents.training.config import CONFIGS, load_run
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] in ("agents", "carbon_gym"):
             raise
@@ -91,29 +93,66 @@ def train(
                 "--resume goes on with the run's own configuration; leave out "
                 + " and ".join(named)
             )
-        chosen, world = read_run(resume, **options)
+        chosen, train_in, worlds = _of_folder(resume, options)
         folder = resume
     else:
-        chosen = load_config(algo, config, scenario=scenario, seed=seed, **options)
-        world = load_scenario(chosen.scenario)
-        folder = out or _folder(chosen, world)
-    _show(folder, _run(chosen, world, folder, resume is not None))
+        kinds: dict[str, type[Run]] = {**CONFIGS, **SEARCHES}
+        chosen = load_run(kinds, algo, config, scenario=scenario, seed=seed, **options)
+        train_in, names = _worker(chosen)
+        worlds = [load_scenario(name) for name in names]
+        folder = out or _folder(chosen, worlds[0])
+    _show(folder, _run(chosen, train_in, worlds, folder, resume is not None))
 
 
-def _folder(config: Config, scenario: Scenario) -> Path:
+Worker = Callable[..., "Outcome"]
+
+
+def _worker(config: Run) -> tuple[Worker, list[str]]:
+    """What trains by a configuration, called with it and the scenarios of the names."""
+    from agents.policy_search.config import Es
+
+    if isinstance(config, Es):
+        from agents.policy_search.run import search
+
+        return search, [config.scenario, *config.beside]
+    from agents.training.run import train as train_in
+
+    def alone(config: Config, scenarios: list[Scenario], run: Path, **options: Any) -> Outcome:
+        return train_in(config, scenarios[0], run, **options)
+
+    return alone, [config.scenario]
+
+
+def _of_folder(run: Path, options: dict[str, Any]) -> tuple[Run, Worker, list[Scenario]]:
+    """Configuration, worker and scenarios of a run's folder."""
+    from agents.policy_search.config import SEARCHES
+    from agents.policy_search.run import read_search
+    from agents.training.run import CONFIG, read_run
+
+    chosen: Run
+    path = run / CONFIG
+    if path.is_file() and read_yaml_mapping(path).get("algo") in SEARCHES:
+        chosen, worlds = read_search(run, **options)
+    else:
+        chosen, world = read_run(run, **options)
+        worlds = [world]
+    return chosen, _worker(chosen)[0], worlds
+
+
+def _folder(config: Run, scenario: Scenario) -> Path:
     name = re.sub(r"[^\w.-]+", "-", scenario.name)
     now = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
     return Path("runs") / f"{name}__{config.algo}__{config.seed}__{now}"
 
 
-def _run(config: Config, scenario: Scenario, folder: Path, resume: bool) -> Outcome:
-    from agents.training.run import train as train_in
-
-    bar = turns_bar(f"{scenario.name} {config.algo}", config.total_steps)
+def _run(
+    config: Run, train_in: Worker, scenarios: list[Scenario], folder: Path, resume: bool
+) -> Outcome:
+    bar = turns_bar(f"{scenarios[0].name} {config.algo}", config.total_steps)
     try:
         with _ctrl_c() as asked, bar as on_steps:
             return train_in(
-                config, scenario, folder, resume=resume, on_steps=on_steps, stop=asked.is_set
+                config, scenarios, folder, resume=resume, on_steps=on_steps, stop=asked.is_set
             )
     except KeyboardInterrupt:
         print(f"stopped; latest checkpoint: carbon-gym train --resume {folder}", file=sys.stderr)
@@ -141,11 +180,15 @@ def _show(folder: Path, outcome: Outcome) -> None:
     console = output_console()
     content = outcome.progress
     best, reference = content["best"], content["reference"]["policy"]
+    found = best
+    what = "fleets" if best and ("fleet" in best or "scenarios" in best) else "conversations"
+    if best is not None and "fleet" in best:  # those figures made it the best
+        found, reference = best["fleet"], content["fleet_reference"]["policy"]
     if best is not None:
-        missed = ", ".join(f"{name} by {gap:.4g}" for name, gap in best["missed"].items())
+        missed = ", ".join(f"{name} by {gap:.4g}" for name, gap in found["missed"].items())
         console.print(
-            f"best: step {best['steps']:,}, CO2 {best['co2_relative']:.4f} of {reference}'s on "
-            f"held-out conversations; "
+            f"best: step {best['steps']:,}, CO2 {found['co2_relative']:.4f} of {reference}'s on "
+            f"held-out {what}; "
             + (f"none kept the constraints, it misses {missed}" if missed else "constraints kept"),
             soft_wrap=True,
         )

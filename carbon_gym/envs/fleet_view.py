@@ -30,7 +30,7 @@ _RULES = Rules(
 class FleetView:
     """The observations of `CarbonRoutingFleet-v0`, for all lanes of a simulator at once.
 
-    It reads the simulator's state, which `reset` replaces: make the view after it.
+    It reads the simulator's state; `reset` resets both.
 
     Args:
         simulator: Its lanes are fleets.
@@ -38,6 +38,7 @@ class FleetView:
         rules: For the reward, if someone steps the kit's lanes by the kernels of `envs`.
 
     Attributes:
+        simulator: As given.
         layout: Of the observations.
         observation: float32 (B, n), as of the last `observe`; rows of lanes that are done are
             stale.
@@ -54,6 +55,7 @@ class FleetView:
         rules: Rules = _RULES,
     ) -> None:
         self.layout = layout or ObservationLayout(simulator.fleet)
+        self.simulator = simulator
         static, lanes = simulator._static, simulator.lanes
         origin_unix_s = np.repeat(simulator.origin_unix_s, np.diff(simulator.bounds))
         out = lanes_of(lanes, self.layout.size, len(simulator.fleet))
@@ -71,6 +73,12 @@ class FleetView:
         )
         self.observation: NDArray[np.float32] = out.observation
         self.mask: NDArray[np.int8] = out.mask
+        self.words = Packed(self.kit).words
+
+    def reset(self) -> None:
+        """Start the simulator again, and look at it."""
+        self.simulator.reset()
+        self.kit = self.kit._replace(state=self.simulator._state, ledger=self.simulator.ledger)
         self.words = Packed(self.kit).words
 
     def observe(self) -> None:

@@ -231,6 +231,17 @@ def step_fleet(words: Ints, actions: Ints) -> None:
 
 
 @kernel
+def step_fleets(words: Ints, actions: Ints) -> None:
+    """Step every fleet that is not done; the actions were checked."""
+    kit = restore_kit(words)
+    for b in range(actions.shape[0]):
+        if kit.state.row[b] < kit.state.stop[b]:
+            _step(kit, b, actions[b], 0, RESET_NEVER, False)
+        else:
+            _clear(kit, b)
+
+
+@kernel
 def observe_fleets(words: Ints) -> None:
     """Quote and observe the current turn of every fleet that is not done."""
     kit = restore_kit(words)

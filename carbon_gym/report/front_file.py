@@ -12,7 +12,7 @@ from carbon_gym.evaluation import Evaluation
 from carbon_gym.front import ORDER, Figures, Point, point_keys, reference_point
 from carbon_gym.metrics.equal_quality import Floats, estimate, saving_at_equal_quality
 from carbon_gym.report.front import draw_front, front_csv, front_markdown
-from carbon_gym.report.results import slug
+from carbon_gym.report.rows_file import slug
 from carbon_gym.report.work_file import WorkFile, write_text
 
 SCHEMA = 1

@@ -2,90 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from carbon_gym.evaluation import Evaluation
 from carbon_gym.metrics.versus import versus
 from carbon_gym.report.pictures import draw_pictures
+from carbon_gym.report.rows_file import RowsFile, slug
 from carbon_gym.report.tables import to_csv, to_markdown
-from carbon_gym.report.work_file import WorkFile, write_text
 
 SCHEMA = 1
 """Version of the layout of `results.json`."""
 RESULTS = "results.json"
 
-Rows = list[dict[str, Any]]
 
-
-class Results(WorkFile):
-    """A comparison's folder. `results.json` is whole at every moment; a rerun takes it up again.
-
-    Where the folder holds a `results.json`, its rows stay: only those of other fleets under the
-    same scenario name, or of a policy that is run again, give way. See `WorkFile`.
-    """
+class Results(RowsFile):
+    """A comparison's folder. `results.json` is whole at every moment; a rerun takes it up again."""
 
     file_name, schema, kind = RESULTS, SCHEMA, "a results file"
 
     def empty(self) -> dict[str, Any]:
         """No rows."""
-        return {"rows": [], "versus": {}}
+        return {**super().empty(), "versus": {}}
 
     def check(self, content: Mapping[str, Any]) -> None:
-        """Rows name scenario, policy and fleet; inputs name policies."""
-        for entry in content["inputs"].values():
-            dict(entry["policies"])
-        for row in content["rows"]:
-            row["scenario"], row["policy"], row["fleet"]
+        """See `RowsFile`."""
+        super().check(content)
         dict(content["versus"])
-
-    @property
-    def rows(self) -> Rows:
-        """All rows so far."""
-        rows: Rows = self._content["rows"]
-        return rows
-
-    def done(self, scenario: str, key: str, policies: Mapping[str, str]) -> dict[str, Rows]:
-        """Rows that an earlier run into this folder has already made.
-
-        Args:
-            scenario: Its name.
-            key: `carbon_gym.benchmark.evaluation_key` of its fleets.
-            policies: `policy_key` of each policy asked for.
-        """
-        before = self._content["inputs"].get(scenario, {})
-        if before.get("key") != key:
-            return {}
-        found: dict[str, Rows] = {}
-        for name, policy in policies.items():
-            rows = [
-                row for row in self.rows if row["scenario"] == scenario and row["policy"] == name
-            ]
-            if rows and before["policies"].get(name) == policy:
-                found[name] = rows
-        return found
-
-    def begin(self, evaluation: Evaluation, key: str) -> None:
-        """Say what the next rows are of."""
-        name = evaluation.scenario.name
-        before = self._content["inputs"].get(name, {})
-        same = before.get("key") == key
-        if not same:
-            self._content["rows"] = [row for row in self.rows if row["scenario"] != name]
-        self.say_inputs(evaluation, key=key, policies=before["policies"] if same else {})
-
-    def add(self, scenario: str, policy: str, policy_key: str, rows: Sequence[Any]) -> None:
-        """Add a policy's rows and write the file."""
-        kept = [row for row in self.rows if row["scenario"] != scenario or row["policy"] != policy]
-        content = {**self._content, "rows": [*kept, *rows]}
-        inputs = {**content["inputs"][scenario]}
-        inputs["policies"] = {**inputs["policies"], policy: policy_key}
-        content["inputs"] = {**content["inputs"], scenario: inputs}
-        self.write(content)
 
     def finish(self, scenario: str, order: Sequence[str]) -> list[Path]:
         """Write what is made from the rows: CSV, Markdown, pictures, the resolved scenario.
@@ -97,26 +40,11 @@ class Results(WorkFile):
         Returns:
             The files written.
         """
-        place = {policy: number for number, policy in enumerate(order)}
-        others = [row for row in self.rows if row["scenario"] != scenario]
-        mine = [row for row in self.rows if row["scenario"] == scenario]
-        mine.sort(
-            key=lambda row: place.get(row["policy"], len(place))
-        )  # stable: fleets keep their order
-        self._content["rows"] = [*others, *mine]
+        mine = self.put_in_order(scenario, order)
         self._content["versus"][scenario] = versus(mine)
-        resolved = self.folder / f"{slug(scenario)}.scenario.yaml"
         texts = {
-            self.folder / "results.csv": to_csv(self.rows),
-            self.folder / "table.md": to_markdown(self.rows, self._content["versus"]),
-            resolved: yaml.safe_dump(self._content["scenario"][scenario], sort_keys=False),
+            "results.csv": to_csv(self.rows),
+            "table.md": to_markdown(self.rows, self._content["versus"]),
         }
-        for path, text in texts.items():
-            write_text(path, text)
-        self.write()
-        return [self.path, *texts, *draw_pictures(self.folder, slug(scenario), scenario, mine)]
-
-
-def slug(name: str) -> str:
-    """A scenario's name as part of a file name."""
-    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-") or "scenario"
+        written = self.write_texts(scenario, texts)
+        return [*written, *draw_pictures(self.folder, slug(scenario), scenario, mine)]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
 
-Shown = Callable[[Mapping[str, Any]], str]
-
-WIDE = 100
-"""Terminal width, characters, from which the columns of `_EXTRA` are shown too."""
+from carbon_gym.report.cells import (
+    WIDE,
+    Shown,
+    figures_table,
+    markdown_lines,
+    number,
+    percent,
+    plus_minus,
+    signed,
+)
 
 CAPTION = (
     "rel.: CO2, session-affinity = 1. saving: over faircarbon, with {interval}. "
@@ -55,7 +61,7 @@ def comparison_table(title: str, rows: Sequence[Mapping[str, Any]], width: int) 
     ]
     interval = _METHODS[methods[0]].format(fleets=fleets) if methods else "no interval"
     caption = CAPTION.format(interval=interval) + (CAPTION_EXTRA if width >= WIDE else "")
-    return _table(title, caption, [*_COLUMNS, *(_EXTRA if width >= WIDE else ())], pooled)
+    return figures_table(title, caption, [*_COLUMNS, *(_EXTRA if width >= WIDE else ())], pooled)
 
 
 def guard_table(rows: Sequence[Mapping[str, Any]], width: int) -> Table | None:
@@ -71,7 +77,7 @@ def guard_table(rows: Sequence[Mapping[str, Any]], width: int) -> Table | None:
     extra = width >= WIDE
     caption = GUARD_CAPTION + (_GUARD_CAPTION_EXTRA if extra else "")
     columns = _GUARD_WIDE if extra else _GUARD_NARROW
-    return _table(GUARD_TITLE, caption, columns, shown, collapse_padding=True)
+    return figures_table(GUARD_TITLE, caption, columns, shown, collapse_padding=True)
 
 
 def guarded(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -81,31 +87,6 @@ def guarded(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         for row in rows
         if row["fleet"] == "all" and row["policy"] != "ccar" and row.get("versus_ccar")
     ]
-
-
-def _table(
-    title: str,
-    caption: str,
-    columns: Sequence[tuple[str, Shown]],
-    rows: Sequence[Mapping[str, Any]],
-    *,
-    collapse_padding: bool = False,
-) -> Table:
-    table = Table(
-        title=title,
-        title_justify="left",
-        caption=caption,
-        caption_justify="left",
-        box=None,
-        pad_edge=False,
-        collapse_padding=collapse_padding,
-    )
-    table.add_column("policy", no_wrap=True)
-    for name, _ in columns:
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(row["policy"], *(shown(row) for _, shown in columns))
-    return table
 
 
 def _saving(interval: Mapping[str, Any] | None) -> str:
@@ -118,18 +99,8 @@ def _saving(interval: Mapping[str, Any] | None) -> str:
 
 def _violations(row: Mapping[str, Any]) -> str:
     return "/".join(
-        _percent(row[f"{kind}_violation_rate"]) for kind in ("quality", "ttft", "capacity")
+        percent(row[f"{kind}_violation_rate"]) for kind in ("quality", "ttft", "capacity")
     )
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "–" if value is None else f"{value:,.{digits}f}"
-
-
-def _percent(share: float | None) -> str:
-    if share is None:
-        return "–"
-    return "0" if share == 0 else f"{100 * share:.1f}"
 
 
 def _gate(row: Mapping[str, Any]) -> str:
@@ -138,25 +109,10 @@ def _gate(row: Mapping[str, Any]) -> str:
     return f"{proposals:.2f}/{blocks:.2f}" if proposals else ""
 
 
-def _signed(value: float | None, scale: float, digits: int) -> str:
-    return "–" if value is None else f"{scale * value:+.{digits}f}"
-
-
-def _plus_minus(estimate: Mapping[str, Any], scale: float, sign: str = "+") -> str:
-    """A mean, and half its interval where that is symmetric."""
-    if estimate["mean"] is None:
-        return "–"
-    digits = 0 if abs(scale * estimate["mean"]) >= 100 else 1
-    shown = f"{scale * estimate['mean']:{sign}.{digits}f}"
-    if estimate["method"] != "paired-t-over-fleets":
-        return shown
-    return f"{shown} ±{scale * (estimate['high'] - estimate['low']) / 2:.{digits}f}"
-
-
 def _below(row: Mapping[str, Any]) -> str:
     """Share of sessions below 95 % of CCAR's, realised and predicted."""
     ratio = row["versus_ccar"]["session_quality_ratio"]
-    return "/".join(_percent(ratio[kind]["below_95_percent"]) for kind in ("realised", "predicted"))
+    return "/".join(percent(ratio[kind]["below_95_percent"]) for kind in ("realised", "predicted"))
 
 
 def _worst_category(row: Mapping[str, Any], letters: int | None = None) -> str:
@@ -167,55 +123,45 @@ def _worst_category(row: Mapping[str, Any], letters: int | None = None) -> str:
     if not means:
         return "–"
     worst = min(means, key=lambda name: means[name])
-    return f"{_signed(means[worst], 1000, 1)} {worst[:letters]}"
+    return f"{signed(means[worst], 1000, 1)} {worst[:letters]}"
 
 
 def markdown_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The pooled rows as a Markdown table with all columns."""
-    return _markdown((*_COLUMNS, *_EXTRA), rows)
+    return markdown_lines((*_COLUMNS, *_EXTRA), rows)
 
 
 def markdown_guard(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The guard's table of pooled rows in Markdown, with all columns and a caption."""
-    table = _markdown(_GUARD_WIDE, rows)
+    table = markdown_lines(_GUARD_WIDE, rows)
     return [*table, "", GUARD_CAPTION + _GUARD_CAPTION_EXTRA]
 
 
-def _markdown(columns: Sequence[tuple[str, Shown]], rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [
-        f"| policy | {' | '.join(name for name, _ in columns)} |",
-        f"|---|{'---:|' * len(columns)}",
-        *(f"| {row['policy']} | {' | '.join(s(row) for _, s in columns)} |" for row in rows),
-    ]
-
-
 _COLUMNS: tuple[tuple[str, Shown], ...] = (
-    ("CO2 g", lambda row: _number(row["co2_g"], 0)),
-    ("rel.", lambda row: _number(row["co2_relative"], 3)),
+    ("CO2 g", lambda row: number(row["co2_g"], 0)),
+    ("rel.", lambda row: number(row["co2_relative"], 3)),
     ("saving %", lambda row: _saving(row["saving_vs_faircarbon"])),
-    ("quality", lambda row: _number(row["quality_predicted"], 3)),
-    ("P95 s", lambda row: _number(row["ttft_p95_s"], 2)),
+    ("quality", lambda row: number(row["quality_predicted"], 3)),
+    ("P95 s", lambda row: number(row["ttft_p95_s"], 2)),
     ("viol. %", _violations),
 )
 _EXTRA: tuple[tuple[str, Shown], ...] = (
-    ("mWh", lambda row: _number(row["recompute_mwh_per_turn"], 1)),
-    ("moves", lambda row: _number(row["switches_per_session"], 2)),
+    ("mWh", lambda row: number(row["recompute_mwh_per_turn"], 1)),
+    ("moves", lambda row: number(row["switches_per_session"], 2)),
     ("gate", lambda row: _gate(row)),
-    ("us", lambda row: _number(row["decision_us"], 1)),
+    ("us", lambda row: number(row["decision_us"], 1)),
 )
 _GUARD: tuple[tuple[str, Shown], ...] = (
-    ("saving %", lambda row: _plus_minus(row["versus_ccar"]["saving"], 100, "-")),
+    ("saving %", lambda row: plus_minus(row["versus_ccar"]["saving"], 100, "-")),
     (
         "q",
-        lambda row: _plus_minus(row["versus_ccar"]["quality_realised_difference"], 1000),
+        lambda row: plus_minus(row["versus_ccar"]["quality_realised_difference"], 1000),
     ),
-    ("P95 s", lambda row: _signed(row["versus_ccar"]["ttft_p95_difference_s"]["mean"], 1, 2)),
+    ("P95 s", lambda row: signed(row["versus_ccar"]["ttft_p95_difference_s"]["mean"], 1, 2)),
     ("<95 %", _below),
     (
         "low",
-        lambda row: _signed(
-            row["versus_ccar"]["low_decile_difference"]["of_ccar"]["mean"], 1000, 1
-        ),
+        lambda row: signed(row["versus_ccar"]["low_decile_difference"]["of_ccar"]["mean"], 1000, 1),
     ),
 )
 _GUARD_NARROW = (*_GUARD, ("worst", lambda row: _worst_category(row, letters=6)))
@@ -224,14 +170,14 @@ _GUARD_WIDE: tuple[tuple[str, Shown], ...] = (
     ("worst", _worst_category),
     (
         "predicted",
-        lambda row: _plus_minus(row["versus_ccar"]["quality_predicted_difference"], 1000),
+        lambda row: plus_minus(row["versus_ccar"]["quality_predicted_difference"], 1000),
     ),
     (
         "own low",
-        lambda row: _signed(row["versus_ccar"]["low_decile_difference"]["own"]["mean"], 1000, 1),
+        lambda row: signed(row["versus_ccar"]["low_decile_difference"]["own"]["mean"], 1000, 1),
     ),
     (
         "least",
-        lambda row: _number(row["versus_ccar"]["session_quality_ratio"]["realised"]["smallest"], 2),
+        lambda row: number(row["versus_ccar"]["session_quality_ratio"]["realised"]["smallest"], 2),
     ),
 )

@@ -84,21 +84,28 @@ def _pool(x: Float32s, begin: int, count: int, context: Floats, at: int, step: i
     context[at + 2 * step] = most
 
 
+@_inlined
+def read_turn(
+    begin: int, end: int, blocks: NDArray[np.int64], x: Float32s, context: Floats
+) -> None:
+    """Context of one observation; see `read_turns`."""
+    for i in range(end - begin):
+        context[i] = x[begin + i]
+    at = end - begin
+    for kind in range(4):
+        first, features, entries = blocks[kind, 0], blocks[kind, 1], blocks[kind, 2]
+        for f in range(features):
+            _pool(x, first + f * entries, entries, context, at + f, features)
+        at += 3 * features
+
+
 @_kernel
 def read_turns(
     begin: int, end: int, blocks: NDArray[np.int64], observations: Float32s, contexts: Floats
 ) -> None:
     """Contexts (B, TURN_INPUTS) of observations: what is shared, then what is pooled."""
     for b in range(observations.shape[0]):
-        x, context = observations[b], contexts[b]
-        for i in range(end - begin):
-            context[i] = x[begin + i]
-        at = end - begin
-        for kind in range(4):
-            first, features, entries = blocks[kind, 0], blocks[kind, 1], blocks[kind, 2]
-            for f in range(features):
-                _pool(x, first + f * entries, entries, context, at + f, features)
-            at += 3 * features
+        read_turn(begin, end, blocks, observations[b], contexts[b])
 
 
 @_inlined
@@ -178,6 +185,27 @@ def score(net: Net, observations: Float32s, turns: Floats, q: Memory, logits: Fl
             row[d], row[e] = _score_two(net, x, d, e, output, q)
 
 
+@_inlined
+def best_allowed(
+    net: Net, x: Float32s, mask: NDArray[Any], added: Floats, output: Floats, q: Memory
+) -> int:
+    """The first of the allowed deployments with the highest logit; -1 if none is allowed."""
+    _share(net, x, added, q)
+    count = 0
+    for d in range(mask.shape[0]):  # without a branch, which would be guessed wrong often
+        q.allowed[count] = d
+        count += 1 if mask[d] else 0
+    found, highest = -1, 0.0
+    for i in range(0, count, 2):
+        d, e = q.allowed[i], q.allowed[min(i + 1, count - 1)]
+        one, other = _score_two(net, x, d, e, output, q)
+        if found < 0 or one > highest:
+            found, highest = d, one
+        if other > highest:
+            found, highest = e, other
+    return found
+
+
 @_kernel
 def choose(
     net: Net,
@@ -187,22 +215,8 @@ def choose(
     q: Memory,
     best: NDArray[np.int64],
 ) -> None:
-    """The first of the allowed deployments (B, D) with the highest logit; -1 if none is allowed."""
+    """The choice of every row; masks (B, D), see `best_allowed`."""
     width = net.fixed.shape[1]
     for b in range(observations.shape[0]):
-        x, mask = observations[b], masks[b]
         added, output = turns[b, :width], turns[b, width:]
-        _share(net, x, added, q)
-        count = 0
-        for d in range(mask.shape[0]):  # without a branch, which would be guessed wrong often
-            q.allowed[count] = d
-            count += 1 if mask[d] else 0
-        found, highest = -1, 0.0
-        for i in range(0, count, 2):
-            d, e = q.allowed[i], q.allowed[min(i + 1, count - 1)]
-            one, other = _score_two(net, x, d, e, output, q)
-            if found < 0 or one > highest:
-                found, highest = d, one
-            if other > highest:
-                found, highest = e, other
-        best[b] = found
+        best[b] = best_allowed(net, observations[b], masks[b], added, output, q)

@@ -14,9 +14,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGES = Path(__file__).parents[2]
 _KERNEL_FOLDERS = tuple(
-    _PACKAGES / name for name in ("carbon_gym/simulator", "carbon_gym/envs", "baselines")
+    _PACKAGES / name
+    for name in ("carbon_gym/simulator", "carbon_gym/envs", "carbon_gym/router", "baselines")
 )
-_ALSO_READ = ("arrays.py", "packed.py", "layout.py")
+_ALSO_READ = ("arrays.py", "packed.py", "layout.py", "kernels.py", "plan.py")
 """Files without a kernel of whose types, intrinsics or constants kernels are made."""
 
 

@@ -1,0 +1,90 @@
+"""Evolution strategies over a scorer's weights: antithetic pairs, ranks, Adam.
+
+After Salimans et al. 2017 (arXiv 1703.03864). All candidates of a generation serve the same fleets,
+so that what they differ by is their own; generations go round the groups of training fleets. Every
+draw is keyed by the generation: a search that goes on ends where one without a stop ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.policy_search.workers import Workers
+from carbon_gym.router.rollout import flat
+from carbon_gym.router.weights import Weights
+
+Floats = NDArray[np.float64]
+_FIRST, _SECOND, _TINY = 0.9, 0.98, 1e-8
+"""Decay of Adam's moments: shorter memories than usual, there are few steps (ASSUMED)."""
+_LEAST_SCALE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """Where an evolution is.
+
+    Attributes:
+        weights: float64 (n,), the mean.
+        scale: float64 (n,), the unit in which each is moved: the root mean square of its array at
+            the beginning.
+        first: float64 (n,), Adam's moments.
+        second: float64 (n,).
+    """
+
+    weights: Floats
+    scale: Floats
+    first: Floats
+    second: Floats
+
+
+def begin(weights: Weights) -> Searched:
+    """Around a scorer's weights."""
+    scale = []
+    for field in fields(Weights):
+        array = getattr(weights, field.name).astype(float)
+        size = max(float(np.sqrt((array**2).mean())), _LEAST_SCALE)
+        scale.append(np.full(array.size, size))
+    start = flat(weights)
+    return Searched(start, np.concatenate(scale), np.zeros_like(start), np.zeros_like(start))
+
+
+def generation(
+    number: int,
+    at: Searched,
+    workers: Workers,
+    *,
+    seed: int,
+    pairs: int,
+    sigma: float,
+    step: float,
+) -> tuple[Searched, Floats]:
+    """One generation, counted from 0.
+
+    Args:
+        number: Which; it names the group of fleets and keys the draws.
+        at: Where the search is.
+        workers: Measure the candidates.
+        seed: Of the draws.
+        pairs: Antithetic pairs of candidates.
+        sigma: Standard deviation of a candidate, in units of `scale`.
+        step: Of Adam, likewise.
+
+    Returns:
+        Where it goes, and the costs (pairs, 2).
+    """
+    rng = np.random.default_rng([seed, 2, number])
+    noise = rng.standard_normal((pairs, len(at.weights)))
+    moves = sigma * at.scale * noise
+    tried = [at.weights + sign * move for move in moves for sign in (1.0, -1.0)]
+    costs = np.array(workers.costs(number, tried)).reshape(pairs, 2)
+    ranks = costs.ravel().argsort(kind="stable").argsort(kind="stable").reshape(pairs, 2)
+    shaped = ranks / (2 * pairs - 1) - 0.5
+    slope = ((shaped[:, 0] - shaped[:, 1])[:, None] * noise).mean(axis=0)
+    first = _FIRST * at.first + (1.0 - _FIRST) * slope
+    second = _SECOND * at.second + (1.0 - _SECOND) * slope**2
+    mean, spread = first / (1.0 - _FIRST ** (number + 1)), second / (1.0 - _SECOND ** (number + 1))
+    moved = at.weights - step * at.scale * mean / (np.sqrt(spread) + _TINY)
+    return Searched(moved, at.scale, first, second), costs

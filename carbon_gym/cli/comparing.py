@@ -1,0 +1,146 @@
+"""What the commands share that run policies on fleets: options, files of the user, resuming."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from carbon_gym.benchmark import (
+    compare,
+    evaluation_key,
+    policy_key,
+    references_in,
+    turns_to_serve,
+)
+from carbon_gym.cli.choices import conversation_format, different, names_in
+from carbon_gym.cli.console import turns_bar
+from carbon_gym.doors import our_package
+from carbon_gym.errors import InputError
+from carbon_gym.evaluation import Evaluation
+from carbon_gym.fleet import Deployments
+from carbon_gym.grid.series import check_zones
+from carbon_gym.grid.statistics import load_statistics as load_grid_statistics
+from carbon_gym.report.rows_file import RowsFile
+from carbon_gym.scenario import Scenario, load_scenario
+from carbon_gym.scenario.schema import Split
+from carbon_gym.workload.statistics import load_statistics as load_workload_statistics
+
+SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+ConversationsOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Your conversations; every session is evaluated."),
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Of --conversations: tokens, sharegpt or messages."),
+]
+TokenizerOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="A tokenizer.json to count tokens with; default: characters / 4."
+    ),
+]
+GridOption = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="Carbon intensity CSV; may be repeated (one zone a file)."),
+]
+ZonesOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAMES", help="Zones of the regions, separated by commas."),
+]
+StartOption = Annotated[
+    str | None, typer.Option(metavar="DATE", help="First day, YYYY-MM-DD, UTC.")
+]
+SessionsOption = Annotated[
+    int | None, typer.Option(metavar="N", help="Sessions that start on a day.")
+]
+SplitOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="train, validation or test (default, unless files are given)."
+    ),
+]
+JobsOption = Annotated[int | None, typer.Option(metavar="N", help="Processes; default: the cores.")]
+
+
+def check_before_the_work(scenarios: list[Scenario]) -> None:
+    """Faults of a later scenario that would else be found after the earlier ones have run."""
+    names = [scenario.name for scenario in scenarios]
+    for scenario in scenarios:
+        if names.count(scenario.name) > 1:
+            raise InputError(
+                f"--scenario: two scenarios are called {scenario.name!r}, so that their results "
+                "could not be told apart; give one of them another name"
+            )
+        Deployments.of(scenario)
+        load_workload_statistics(scenario.workload.statistics)
+        if scenario.grid.source == "generated":
+            known = tuple(load_grid_statistics(scenario.grid.statistics).zones)
+            zones = [region.zone for region in scenario.fleet.regions]
+            check_zones(zones, known, scenario.grid.statistics)
+
+
+def with_notes(evaluation: Evaluation, names: list[str]) -> Evaluation:
+    """The evaluation with what the gates and knobs of its policies were made for."""
+    baselines, scenario = our_package("baselines"), evaluation.scenario
+    names = list(dict.fromkeys([*names, *references_in(scenario)]))
+    notes = (*evaluation.notes, *baselines.notes_on(scenario, names))
+    return replace(evaluation, notes=notes)
+
+
+def compare_and_keep(
+    evaluation: Evaluation, names: list[str], jobs: int, results: RowsFile
+) -> list[dict[str, Any]]:
+    """Run what the folder does not have yet, writing as it goes, with a progress bar."""
+    scenario = evaluation.scenario.name
+    key = evaluation_key(evaluation)
+    keys = {name: policy_key(name, evaluation) for name in names}
+    done = results.done(scenario, key, keys)
+    results.begin(evaluation, key)
+    with turns_bar(scenario, turns_to_serve(evaluation, names, done)) as on_turns:
+        return compare(
+            evaluation,
+            names,
+            jobs=jobs,
+            on_turns=on_turns,
+            done=done,
+            on_rows=lambda name, made: results.add(scenario, name, keys[name], made),
+        )
+
+
+def with_files(
+    scenario: Scenario,
+    conversations: Path | None,
+    format: str | None,
+    tokenizer: Path | None,
+    grid: list[Path] | None,
+    zones: str | None,
+) -> Scenario:
+    """The scenario on the user's own files, under a name that says so."""
+    changes: dict[str, Any] = {}
+    used = []
+    if conversations is not None:
+        workload = {
+            "source": "file",
+            "path": str(conversations),
+            "format": conversation_format(conversations, format),
+        }
+        if tokenizer is not None:
+            workload["tokenizer"] = str(tokenizer)
+        changes["workload"] = workload
+        used.append(conversations.name)
+    elif format is not None or tokenizer is not None:
+        raise InputError("--format and --tokenizer say how to read --conversations; give that too")
+    if grid:
+        changes["grid"] = {"source": "file", "paths": [str(path) for path in grid]}
+        used += [path.name for path in grid]
+    if zones is not None:
+        changes["fleet"] = {"regions": different("--zones", names_in("--zones", zones))}
+    if not changes:
+        return scenario
+    if used:
+        changes["name"] = f"{scenario.name} on {' + '.join(used)}"
+    return load_scenario(scenario, **changes)

@@ -1,0 +1,174 @@
+"""`carbon-gym evaluate`: routers over their training seeds, beside a reference, on test fleets."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from carbon_gym.cli.choices import at_least_one, day, one_of
+from carbon_gym.cli.comparing import (
+    SPLITS,
+    ConversationsOption,
+    FormatOption,
+    GridOption,
+    JobsOption,
+    SessionsOption,
+    SplitOption,
+    StartOption,
+    TokenizerOption,
+    ZonesOption,
+    check_before_the_work,
+    compare_and_keep,
+    with_files,
+    with_notes,
+)
+from carbon_gym.cli.console import output_console
+from carbon_gym.errors import InputError
+from carbon_gym.evaluation import Evaluation, evaluation_fleets
+from carbon_gym.methods import Method, methods_of, with_reference
+from carbon_gym.report.evaluation import evaluation_tables
+from carbon_gym.report.evaluation_file import EvaluationFile
+from carbon_gym.scenario import Scenario, load_scenario
+from carbon_gym.scenario.schema import Split
+
+DEFAULT_SCENARIOS = ["sharegpt"]
+EXAMPLES = """\b
+Examples:
+  carbon-gym evaluate learned lookahead --scenario congested
+  carbon-gym evaluate runs/congested__* --scenario congested --fleets 16
+  carbon-gym evaluate wide=a.npz,b.npz narrow=c.npz,d.npz --reference ccar-ev
+  carbon-gym evaluate learned --conversations turns.csv.gz --grid grid.csv \\
+      --zones AU-NSW,US-NY-NYIS,CL-SEN,CA-ON
+"""
+
+
+def evaluate(
+    policies: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="POLICY",
+            help="Policies by name, module:Class, router.npz or the folder of a training run. "
+            "Those that were trained alike but for the seed are one method; so is learned, all "
+            "shipped routers, and whatever is written as METHOD=POLICY,POLICY.",
+        ),
+    ],
+    scenario: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Packaged scenario or YAML file; may be repeated. Default: sharegpt.",
+        ),
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Policy or method to compare with. Default: ccar, under a quality budget "
+            "ccar-budget.",
+        ),
+    ] = None,
+    conversations: ConversationsOption = None,
+    format: FormatOption = None,
+    tokenizer: TokenizerOption = None,
+    grid: GridOption = None,
+    zones: ZonesOption = None,
+    start: StartOption = None,
+    sessions: SessionsOption = None,
+    fleets: Annotated[
+        int | None, typer.Option(metavar="K", help="Number of fleets; each is a day. Default: 16.")
+    ] = None,
+    split: SplitOption = None,
+    jobs: JobsOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Folder for evaluation.json; default runs/<time>-evaluation."
+        ),
+    ] = None,
+) -> None:
+    """Compare routers with a rule on whole fleets of the test split, over training seeds.
+
+    The same --out again does only what is missing.
+    """
+    part = None if split is None else one_of("--split", split, SPLITS)
+    size = {
+        "split": part,
+        "fleets": at_least_one("--fleets", fleets),
+        "start": None if start is None else day("--start", start),
+        "sessions": at_least_one("--sessions", sessions),
+    }
+    processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
+    scenarios = [
+        with_files(load_scenario(source), conversations, format, tokenizer, grid, zones)
+        for source in dict.fromkeys(scenario or DEFAULT_SCENARIOS)
+    ]
+    check_before_the_work(scenarios)
+    compared = [
+        with_reference(methods_of(policies, chosen), reference or reference_in(chosen), chosen)
+        for chosen in scenarios
+    ]
+    folder = out or Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-evaluation"
+    console = output_console()
+    began = time.perf_counter()
+    with EvaluationFile(folder) as file:
+        for chosen, (methods, against) in zip(scenarios, compared, strict=True):
+            evaluation = evaluation_fleets(chosen, **size)  # type: ignore[arg-type]
+            _evaluate(console, evaluation, methods, against, processes, file, part)
+    console.print(f"{file.path}  ({time.perf_counter() - began:.0f} s)", soft_wrap=True)
+
+
+def reference_in(scenario: Scenario) -> str:
+    """The rule that a router is compared with unless another is named."""
+    return "ccar-budget" if scenario.bounds.quality_constraint == "budget" else "ccar"
+
+
+def _evaluate(
+    console: Console,
+    evaluation: Evaluation,
+    methods: list[Method],
+    reference: Method,
+    jobs: int,
+    file: EvaluationFile,
+    split: Split | None,
+) -> None:
+    """Run what the folder does not have yet, and show the methods."""
+    name = evaluation.scenario.name
+    if not any(trace.turns for trace in evaluation.traces):
+        raise InputError(
+            f"{name}: no fleet has a turn, so that there is nothing to compare; give more sessions"
+        )
+    policies = list(dict.fromkeys(m.policy for method in methods for m in method.members))
+    evaluation = with_notes(_said_of(evaluation, split), policies)
+    compare_and_keep(evaluation, policies, jobs, file)
+    file.finish(name, methods, reference)
+    for table in evaluation_tables(
+        _title(evaluation), file.methods(name), reference.name, console.width
+    ):
+        console.print()
+        console.print(table)
+    for note in evaluation.notes:
+        console.print(f"- {note}", style="dim")
+
+
+def _said_of(evaluation: Evaluation, split: Split | None) -> Evaluation:
+    """The evaluation with a warning where its fleets are no test."""
+    if split in (None, "test"):
+        return evaluation
+    use = "routers are trained" if split == "train" else "the best of a training is chosen"
+    note = f"fleets of the {split} split, on which {use}: this is no test"
+    return replace(evaluation, notes=(*evaluation.notes, note))
+
+
+def _title(evaluation: Evaluation) -> str:
+    turns = sum(trace.turns for trace in evaluation.traces)
+    return (
+        f"{evaluation.scenario.name}: {len(evaluation.traces)} fleets, {turns:,} turns, "
+        f"{min(evaluation.days)} to {max(evaluation.days)}"
+    )
