@@ -236,7 +236,9 @@ def test_tune_lookahead_goes_on_and_says_what_it_found(tmp_path: Path, monkeypat
     monkeypatch.setattr(command, "POPULATION", 4)
     parts = tmp_path / "parts"
     for out in (tmp_path / "once", parts):
-        result = carbon_gym("tune-lookahead", "--generations", "2", "--out", str(out))
+        result = carbon_gym(
+            "tune-lookahead", "--generations", "2", "--jobs", "1", "--out", str(out)
+        )
         assert result.code == 0, result.err
     path = parts / "filter.json"
     found = json.loads(path.read_text(encoding="utf-8"))
@@ -244,7 +246,7 @@ def test_tune_lookahead_goes_on_and_says_what_it_found(tmp_path: Path, monkeypat
     again = json.loads(path.read_text(encoding="utf-8"))
     del again["rules"]["lookahead-places"]
     path.write_text(json.dumps(again), encoding="utf-8")
-    result = carbon_gym("tune-lookahead", "--generations", "2", "--out", str(parts))
+    result = carbon_gym("tune-lookahead", "--generations", "2", "--jobs", "1", "--out", str(parts))
     assert result.code == 0, result.err
     assert json.loads(path.read_text(encoding="utf-8")) == found
     assert found == json.loads((tmp_path / "once/filter.json").read_text(encoding="utf-8"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -20,6 +20,7 @@ from carbon_gym.scenario.scenario import Scenario
 from carbon_gym.simulator.run import run_policy
 
 Floats = NDArray[np.float64]
+Measure = Callable[[int, Floats], Floats]
 _SPREAD = 0.15
 """Standard deviation of every weight at the beginning (ASSUMED)."""
 _LEAST_SPREAD = 0.004
@@ -47,7 +48,12 @@ class LinearSearch:
     """
 
     def __init__(
-        self, fleets: Fleets, seed: int, population: int, places: bool, margin: float
+        self,
+        fleets: Fleets,
+        seed: int = 0,
+        population: int = 1,
+        places: bool = True,
+        margin: float = 0.0,
     ) -> None:
         self._fleets, self._seed, self._population = fleets, seed, population
         self._margin = margin
@@ -61,12 +67,20 @@ class LinearSearch:
         count = len(self._sizes) + len(self.names)
         return Spread(np.zeros(count), np.full(count, _SPREAD))
 
-    def generation(self, number: int, at: Spread) -> tuple[Spread, float]:
-        """One generation on the group of its number; its mean's cost is returned beside."""
+    def generation(
+        self, number: int, at: Spread, measure: Measure | None = None
+    ) -> tuple[Spread, float]:
+        """One generation on the group of its number; its mean's cost is returned beside.
+
+        Args:
+            number: Which, counted from 0.
+            at: Where the search is.
+            measure: Gives costs as `costs` does; None: that.
+        """
         rng = np.random.default_rng([self._seed, 0, number])
         drawn = at.mean + at.deviation * rng.standard_normal((self._population, len(at.mean)))
         drawn[0] = at.mean
-        costs = self._costs(number, drawn)
+        costs = (measure or self.costs)(number, drawn)
         elite = drawn[np.argsort(costs, kind="stable")[: max(2, self._population // 4)]]
         ranks = np.log(len(elite) + 0.5) - np.log(np.arange(1, len(elite) + 1))
         share = (ranks / ranks.sum())[:, None]
@@ -93,8 +107,8 @@ class LinearSearch:
             "weights": dict(zip(self.names, rounded[len(sizes) :], strict=True)),
         }
 
-    def _costs(self, number: int, drawn: Floats) -> Floats:
-        """Cost of every candidate; all are served side by side, as lanes."""
+    def costs(self, number: int, drawn: Floats) -> Floats:
+        """Cost of every candidate (k, n) on a group; all are served side by side, as lanes."""
         by_scenario: list[list[Figures]] = []
         for group in self._fleets.group(number):
             laid = group.laid

@@ -130,10 +130,14 @@ class _Search:
         _write_yaml(run / CONFIG, config.model_dump(mode="json"))
         self._log = SummaryWriter(str(run))
         finished = True
+        network = config.network
         try:
-            if "weights" not in state:
-                state = self._first_weights(state)
-            self._evolve(state)
+            with measured_by(
+                self._fleets, network.width, network.turn_width, config.margin, config.jobs
+            ) as workers:
+                if "weights" not in state:
+                    state = self._first_weights(state, workers)
+                self._evolve(state, workers)
         except _Stopped:
             finished = False
         finally:
@@ -141,7 +145,9 @@ class _Search:
         content = self._progress()
         return Outcome(finished, self._steps, content)
 
-    def _first_weights(self, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def _first_weights(
+        self, state: dict[str, NDArray[Any]], workers: Workers
+    ) -> dict[str, NDArray[Any]]:
         """What the evolution begins with; the rule is found and cloned."""
         config, fleets = self._config, self._fleets
         scorer = fresh(fleets, config.network.width, config.network.turn_width, config.seed)
@@ -153,7 +159,7 @@ class _Search:
                 for scenario in self._scenarios
             ]
             if config.warm_start == "rule":
-                linear, found = self._find_rule(state)
+                linear, found = self._find_rule(state, workers)
                 policies = [linear.policy(scenario, found) for scenario in self._scenarios]
             agreed = clone(
                 scorer,
@@ -168,7 +174,9 @@ class _Search:
             self._measure(weights_of(scorer), "cloned", 0)
         return self._evolving(evolution.begin(weights_of(scorer)), 0)
 
-    def _find_rule(self, state: dict[str, NDArray[Any]]) -> tuple[LinearSearch, Any]:
+    def _find_rule(
+        self, state: dict[str, NDArray[Any]], workers: Workers
+    ) -> tuple[LinearSearch, Any]:
         """The linear rule's search, and the weights that it ends with."""
         rule, fleets = self._config.rule, self._fleets
         linear = LinearSearch(
@@ -178,7 +186,7 @@ class _Search:
         if "mean" in state:
             at, first = Spread(state["mean"], state["deviation"]), int(state["generation"])
         for number in range(first, rule.generations):
-            at, cost = linear.generation(number, at)
+            at, cost = linear.generation(number, at, workers.costs_of_rules)
             self._log.add_scalar("rule/cost", cost, number)
             self._count(fleets.turns(number) * rule.population)
             self._save({"mean": at.mean, "deviation": at.deviation}, number + 1)
@@ -189,21 +197,17 @@ class _Search:
             partial.write_text(text, encoding="utf-8")
         return linear, at.mean
 
-    def _evolve(self, state: dict[str, NDArray[Any]]) -> None:
-        config, fleets, network = self._config, self._fleets, self._config.network
+    def _evolve(self, state: dict[str, NDArray[Any]], workers: Workers) -> None:
+        config = self._config
         at = evolution.Searched(*(state[name] for name in _SEARCHED))
         number = int(state["generation"])
-        with measured_by(
-            fleets, network.width, network.turn_width, config.margin, config.jobs
-        ) as workers:
-            while self._steps < config.total_steps:
-                at = self._generation(number, at, workers)
-                number += 1
-                ended = self._steps >= config.total_steps
-                if number % config.validation_every == 0 or ended:
-                    self._measure(self._unflat(at.weights), "evolved", number)
-                    self._write_progress()
-                self._save({name: getattr(at, name) for name in _SEARCHED}, number)
+        while self._steps < config.total_steps:
+            at = self._generation(number, at, workers)
+            number += 1
+            if number % config.validation_every == 0 or self._steps >= config.total_steps:
+                self._measure(self._unflat(at.weights), "evolved", number)
+                self._write_progress()
+            self._save({name: getattr(at, name) for name in _SEARCHED}, number)
 
     def _generation(
         self, number: int, at: evolution.Searched, workers: Workers

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.policy_search.fleets import Fleets
+from agents.policy_search.linear import LinearSearch
 from carbon_gym.router.rollout import unflat
 
 Floats = NDArray[np.float64]
@@ -21,7 +22,10 @@ class Workers(Protocol):
     """Measures candidates; the costs do not depend on who measured."""
 
     def costs(self, number: int, tried: Sequence[Floats]) -> list[float]:
-        """Cost of every vector of weights on a group of the training fleets."""
+        """Cost of every vector of a scorer's weights on a group of the training fleets."""
+
+    def costs_of_rules(self, number: int, tried: Floats, places: bool = True) -> Floats:
+        """Cost of every vector (k, n) of the linear rule's weights, likewise."""
 
 
 class _Measure:
@@ -37,6 +41,10 @@ class _Measure:
     def costs(self, number: int, tried: Sequence[Floats]) -> list[float]:
         return [self(number, vector) for vector in tried]
 
+    def costs_of_rules(self, number: int, tried: Floats, places: bool = True) -> Floats:
+        search = LinearSearch(self._fleets, places=places, margin=self._margin)
+        return search.costs(number, tried)
+
 
 class _Others:
     def __init__(self, pool: ProcessPoolExecutor, jobs: int) -> None:
@@ -46,6 +54,13 @@ class _Others:
         numbers = [number] * len(tried)
         chunk = max(1, len(tried) // (4 * self._jobs))
         return list(self._pool.map(_measure_here, numbers, tried, chunksize=chunk))
+
+    def costs_of_rules(self, number: int, tried: Floats, places: bool = True) -> Floats:
+        parts = np.array_split(tried, min(self._jobs, len(tried)))
+        found = self._pool.map(
+            _measure_rules_here, [number] * len(parts), parts, [places] * len(parts)
+        )
+        return np.concatenate(list(found))
 
 
 @contextmanager
@@ -84,6 +99,10 @@ _HERE: list[_Measure] = []  # of a worker process
 
 def _set_up(recipe: tuple[object, ...], width: int, turn_width: int, margin: float) -> None:
     _HERE[:] = [_Measure(Fleets(*recipe), width, turn_width, margin)]  # type: ignore[arg-type]
+
+
+def _measure_rules_here(number: int, tried: Floats, places: bool) -> Floats:
+    return _HERE[0].costs_of_rules(number, tried, places)
 
 
 def _measure_here(number: int, vector: Floats) -> float:

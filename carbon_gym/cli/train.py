@@ -17,6 +17,7 @@ import typer
 from carbon_gym.cli.console import output_console, turns_bar
 from carbon_gym.doors import our_package
 from carbon_gym.errors import InputError, InstallationError
+from carbon_gym.resources import packaged
 from carbon_gym.scenario import load_scenario
 from carbon_gym.scenario.load import read_yaml_mapping
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   carbon-gym train --algo maskable-ppo --scenario tiny --total-steps 20000
-  carbon-gym train --algo es --scenario congested
+  carbon-gym train --config learned-congested
   carbon-gym train --algo dqn --config mine.yaml --seed 1 --out runs/mine
   carbon-gym train --resume runs/mine
 """
@@ -40,7 +41,11 @@ def train(
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="YAML laid over the algorithm's; docs/training.md."),
+        typer.Option(
+            metavar="FILE|NAME",
+            help="YAML laid over the algorithm's (docs/training.md), or a packaged recipe: "
+            "learned-filter, learned-congested, learned-budget.",
+        ),
     ] = None,
     scenario: Annotated[
         str | None,
@@ -97,7 +102,7 @@ def train(
         folder = resume
     else:
         kinds: dict[str, type[Run]] = {**CONFIGS, **SEARCHES}
-        chosen = load_run(kinds, algo, config, scenario=scenario, seed=seed, **options)
+        chosen = load_run(kinds, algo, _file(config), scenario=scenario, seed=seed, **options)
         train_in, names = _worker(chosen)
         worlds = [load_scenario(name) for name in names]
         folder = out or _folder(chosen, worlds[0])
@@ -105,6 +110,14 @@ def train(
 
 
 Worker = Callable[..., "Outcome"]
+
+
+def _file(config: Path | None) -> Path | None:
+    """The file of --config, or the packaged one of that name."""
+    if config is not None and not config.exists():
+        shipped = packaged(f"agents/{config}.yaml")
+        return shipped if shipped.is_file() else config
+    return config
 
 
 def _worker(config: Run) -> tuple[Worker, list[str]]:

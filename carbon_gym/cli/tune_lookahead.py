@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +21,7 @@ from carbon_gym.scenario import load_scenario
 
 if TYPE_CHECKING:
     from agents.policy_search.fleets import Fleets
+    from agents.policy_search.workers import Workers
 
 GROUPS, FLEETS, HELD_OUT = 8, 4, 8
 """Groups of training fleets, fleets of a group over all scenarios, validation fleets of each."""
@@ -35,8 +38,11 @@ def tune_lookahead(
     ] = "filter",
     generations: Annotated[
         int, typer.Option(metavar="N", help="Of 48 candidates, each on four fleets.")
-    ] = 32,
+    ] = 16,
     seed: Annotated[int, typer.Option(metavar="S", help="Of the candidates' draws.")] = 0,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", help="Processes; default: the cores.")
+    ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Search anew what DIR holds already.")
     ] = False,
@@ -52,6 +58,7 @@ def tune_lookahead(
     our_package("baselines")
     our_package("agents")
     from agents.policy_search.fleets import Fleets
+    from agents.policy_search.workers import measured_by
     from baselines.learned import LOOKAHEADS, SCHEMA
     from baselines.settings import LEARNED_ON, SETTINGS
 
@@ -79,15 +86,17 @@ def tune_lookahead(
     if path.is_file() and not again:
         content["rules"] = _found(path, content["command"])
     console = output_console()
-    for name in LOOKAHEADS:
-        content["rules"][name] = _search(
-            fleets, held_out, name, content, path, generations=generations, seed=seed
-        )
-        row = content["rules"][name]["validation"]
-        console.print(
-            f"{name}: CO2 {row['co2_relative']:.4f} of the reference's on validation fleets",
-            highlight=False,
-        )
+    processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
+    with measured_by(fleets, 1, 1, 0.0, processes) as workers:
+        for name in LOOKAHEADS:
+            content["rules"][name] = _search(
+                fleets, held_out, workers, name, content, path, generations=generations, seed=seed
+            )
+            row = content["rules"][name]["validation"]
+            console.print(
+                f"{name}: CO2 {row['co2_relative']:.4f} of the reference's on validation fleets",
+                highlight=False,
+            )
     console.print(f"{path}", soft_wrap=True, highlight=False)
 
 
@@ -108,6 +117,7 @@ def _found(path: Path, command: str) -> dict[str, Any]:
 def _search(
     fleets: Fleets,
     held_out: Fleets,
+    workers: Workers,
     name: str,
     content: dict[str, Any],
     path: Path,
@@ -120,7 +130,9 @@ def _search(
 
     from agents.policy_search.linear import LinearSearch, Spread
 
-    search = LinearSearch(fleets, seed, POPULATION, places=name == "lookahead-places", margin=0.0)
+    places = name == "lookahead-places"
+    search = LinearSearch(fleets, seed, POPULATION, places=places)
+    measure = partial(workers.costs_of_rules, places=places)
     at, costs = search.begin(), []
     before = content["rules"].get(name, {})
     if "search" in before:
@@ -130,7 +142,7 @@ def _search(
     with Progress(transient=True) as progress:
         task = progress.add_task(name, total=generations, completed=len(costs))
         for number in range(len(costs), generations):
-            at, cost = search.generation(number, at)
+            at, cost = search.generation(number, at, measure)
             costs.append(round(cost, 6))
             policies = [search.policy(scenario, at.mean) for scenario in fleets.scenarios]
             rule = {
