@@ -17,11 +17,12 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from learned_behaviour import FLEETS, measure_behaviour
+from learned_behaviour import FLEETS, WATCHED, measure_behaviour
 from learned_collect import Entries, collect_evaluations, collect_trainings
 from learned_page import write_page
 from rich.console import Console
 
+from carbon_gym.errors import InputError
 from carbon_gym.files import replacing
 
 HERE = Path(__file__).resolve().parent
@@ -83,11 +84,23 @@ def main(arguments: list[str] | None = None) -> None:
     if not options.page:
         write_results(path, results)
     if options.behaviour:
-        for name, entry in measure_behaviour(results["behaviour"], options.fleets):
-            STDERR.print(name)
-            results["behaviour"][name] = entry
-            write_results(path, results)
+        _watch(results, path, options.fleets)
     write_page(results, options.out)
+
+
+def _watch(results: Results, path: Path, fleets: int) -> None:
+    """Run the policies; the file is written after each. What is no longer watched is dropped."""
+    known = results["behaviour"]
+    wanted = [f"{scenario} | {policy}" for scenario, of in WATCHED.items() for policy in of]
+    results["behaviour"] = {name: known[name] for name in wanted if name in known}
+    try:
+        for name, entry in measure_behaviour(known, fleets):
+            STDERR.print(name)
+            found = {**results["behaviour"], name: entry}
+            results["behaviour"] = {name: found[name] for name in wanted if name in found}
+            write_results(path, results)
+    except InputError as error:  # such as no shipped router
+        raise SystemExit(f"{error}") from None
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ def collect_evaluations(folder: Path) -> Entries:
 
 def _turns(rows: Sequence[Mapping[str, Any]], method: Mapping[str, Any]) -> int:
     policy = method["members"][0]["policy"]
-    return next(r["turns"] for r in rows if r["policy"] == policy and r["fleet"] == "all")
+    return next(int(r["turns"]) for r in rows if r["policy"] == policy and r["fleet"] == "all")
 
 
 def _member(member: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

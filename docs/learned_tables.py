@@ -115,7 +115,7 @@ def comparison(found: Evaluations, part: str, scenario: str) -> str:
         table(header, rows),
     ]
     best = found.best_of_ccar(part, scenario)
-    if best is not None:
+    if best is not None and not reference.startswith("ccar-budget"):
         lines.append(_beside_best(found, part, scenario, best))
     return "\n\n".join(line for line in lines if line)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from os.path import commonprefix
+from itertools import takewhile
 from typing import Any
 
 from budget_tables import NOTHING, number, table
@@ -24,6 +24,7 @@ def searches(results: Results) -> list[Training]:
 
 
 def training_part(results: Results) -> str:
+    """Curves, times and figures of the shipped routers' trainings."""
     trainings = searches(results)
     if not trainings:
         return ""
@@ -32,8 +33,10 @@ def training_part(results: Results) -> str:
         for setting in SETTINGS
         if (of := [one for one in trainings if one["setting"] == setting])
     ]
-    header = ("setting", "seeds", "ended", "turns, millions", "seconds", "better than faircarbon")
-    header += ("faircarbon", "untrained", "rule", "cloned", "best", "keep all")
+    header = (
+        *("setting", "seeds", "ended", "turns, millions", "seconds", "better than faircarbon"),
+        *("faircarbon", "untrained", "rule", "cloned", "best", "keep all"),
+    )
     return "\n\n".join(
         [
             "## The trainings",
@@ -59,7 +62,7 @@ def _timing(setting: str, trainings: Sequence[Training]) -> tuple[str, ...]:
     return (
         setting,
         str(len(trainings)),
-        str(sum(one["steps"] >= one["total_steps"] for one in trainings)),
+        str(sum(ended(one) for one in trainings)),
         span([one["steps"] / 1e6 for one in trainings]),
         span([seconds(one) for one in trainings]),
         span([until_better(one) for one in trainings]),
@@ -70,9 +73,15 @@ def _timing(setting: str, trainings: Sequence[Training]) -> tuple[str, ...]:
     )
 
 
+def ended(training: Training) -> bool:
+    """Whether all steps were made."""
+    return bool(training["steps"] >= training["total_steps"])
+
+
 def seconds(training: Training) -> float | None:
     """Seconds from the start to the end, pauses left out; None where the run does not say."""
-    return training["seconds"]
+    spent: float | None = training["seconds"]
+    return spent
 
 
 def until_better(training: Training) -> float | None:
@@ -98,16 +107,19 @@ def span(values: Sequence[float | None], digits: int = 0) -> str:
 
 
 def tried_part(results: Results, found: Evaluations) -> str:
+    """Every recipe with its seeds, and the evaluations of what was tried."""
     groups: dict[str, list[tuple[str, Training]]] = {}
     for name, one in results["trainings"].items():
-        groups.setdefault(json.dumps(one["config"], sort_keys=True), []).append((name, one))
+        groups.setdefault(_but_for_the_seed(one), []).append((name, one))
     others = [part for part in found.parts() if part not in (MAIN, BUDGET, *REAL)]
-    if len(groups) <= len(SETTINGS) and not others:
+    if not others and all(one["shipped"] for one in results["trainings"].values()):
         return ""
     lines = ["## What was tried"]
     if groups:
-        header = ("run", "algorithm", "network", "learns on", "warm start", "background", "on")
-        header += ("seeds", "turns, millions", "seconds", "sessions", "fleets", "keep all")
+        header = (
+            *("run", "algorithm", "network", "learns on", "warm start", "background", "on"),
+            *("seeds", "turns, millions", "seconds", "sessions", "fleets", "keep all"),
+        )
         rows = [_recipe(group) for group in groups.values()]
         lines += [
             table(header, rows, words=7),
@@ -122,6 +134,14 @@ def tried_part(results: Results, found: Evaluations) -> str:
     return "\n\n".join(lines)
 
 
+def _but_for_the_seed(training: Training) -> str:
+    """A configuration as text; it may name what was trained with the same seed."""
+    text, seed = json.dumps(training["config"], sort_keys=True), training["seed"]
+    for end in ("/", ".npz"):
+        text = text.replace(f"-{seed}{end}", f"-SEED{end}")
+    return text
+
+
 def _recipe(group: Sequence[tuple[str, Training]]) -> tuple[str, ...]:
     """A row for the seeds of one configuration."""
     names, trainings = [name for name, _ in group], [one for _, one in group]
@@ -133,7 +153,7 @@ def _recipe(group: Sequence[tuple[str, Training]]) -> tuple[str, ...]:
         return span([best[where]["co2_relative"] for best in bests if best[where]], 3)
 
     return (
-        f"`{commonprefix(names).rstrip('0123456789-_') if len(names) > 1 else names[0]}`",
+        f"`{_common(names)}`",
         one["algorithm"],
         one["network"],
         one["learns_on"],
@@ -147,3 +167,11 @@ def _recipe(group: Sequence[tuple[str, Training]]) -> tuple[str, ...]:
         relative("fleets"),
         f"{sum(not best['missed'] for best in counted)} of {len(counted)}",
     )
+
+
+def _common(names: Sequence[str]) -> str:
+    """What the names of the seeds have in common, without the seed at the end."""
+    if len(names) == 1:
+        return names[0]
+    same = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    return "".join(letters[0] for letters in same).rstrip("0123456789-_") or names[0]

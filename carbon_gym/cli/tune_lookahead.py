@@ -165,7 +165,7 @@ def _search(
                     ],
                 }
             content["rules"][name] = rule
-            with replacing(path) as partial:
-                partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+            with replacing(path) as unfinished:
+                unfinished.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
             progress.advance(task)
     return rule
