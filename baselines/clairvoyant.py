@@ -12,6 +12,7 @@ from carbon_gym.doors import make_policy
 from carbon_gym.errors import InputError
 from carbon_gym.fleet.deployments import Deployments
 from carbon_gym.policy import Policy
+from carbon_gym.router.policy import RouterPolicy
 from carbon_gym.simulator.arrays import NOWHERE, Bools, Floats, Int32s, Ints
 from carbon_gym.simulator.foresight import Foresight, alone, foresight
 from carbon_gym.simulator.quotes import Quotes
@@ -125,7 +126,8 @@ def registry_seeds(simulator: Simulator) -> list[Policy]:
             policy = make_policy(name, simulator.scenario)
         except InputError:  # its knobs were tuned for no such scenario
             continue
-        if not (getattr(policy, "full_cache", False) or getattr(policy, "unbounded", False)):
+        bound = getattr(policy, "full_cache", False) or getattr(policy, "unbounded", False)
+        if not (bound or isinstance(policy, RouterPolicy)):  # that one sees whole fleets
             seeds.append(policy)
     return seeds
 

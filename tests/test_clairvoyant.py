@@ -399,6 +399,8 @@ def test_without_capacity_no_policy_emits_less(name: str) -> None:
 def keeps_the_rules(simulator: Simulator, router: Policy) -> Bools:
     """Run a policy; bool (slots,): each turn of the session is within TTFT or best effort."""
     simulator.reset()
+    if hasattr(router, "accompany"):
+        router.accompany(simulator)
     router.reset(simulator.fleet, simulator.slots)
     within = np.ones(simulator.slots, dtype=np.bool_)
     while not simulator.done:
