@@ -11,7 +11,8 @@ import pytest
 import yaml
 from commandline import carbon_gym
 
-from agents.training.config import CONFIGS, Config, Described, load_config
+from agents.policy_search.config import Es
+from agents.training.config import CONFIGS, Config, Described, Run, load_config
 from carbon_gym.errors import InputError
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "training.md"
@@ -115,4 +116,5 @@ def test_the_page_describes_every_field() -> None:
     wanted = rows(Config)
     for section in CONFIGS.values():
         wanted += rows(section, but=set(Config.model_fields))
+    wanted += rows(Es, but=set(Run.model_fields) - {"total_steps"})
     assert [row for row in wanted if row not in lines] == []

@@ -31,7 +31,7 @@ from carbon_gym.fleet.deployments import Deployments
 from carbon_gym.metrics.figures import Figures
 from carbon_gym.router.plan import signature
 from carbon_gym.router.rollout import unflat
-from carbon_gym.router.weights import Weights, write_router
+from carbon_gym.router.weights import Weights, read_router, write_router
 from carbon_gym.scenario import load_scenario
 from carbon_gym.scenario.load import read_yaml_mapping
 from carbon_gym.scenario.scenario import Scenario
@@ -143,6 +143,8 @@ class _Search:
         finally:
             self._log.close()
         content = self._progress()
+        if finished:
+            self._say_how_long(content)
         return Outcome(finished, self._steps, content)
 
     def _first_weights(
@@ -294,6 +296,16 @@ class _Search:
             "config": config,
             "validation": row,
         }
+
+    def _say_how_long(self, content: dict[str, Any]) -> None:
+        """Write the time of the whole training into the recipe of the best router."""
+        weights, header = read_router(self._run / ROUTER)
+        header["recipe"]["training"] = {
+            "seconds": content["seconds"],
+            "steps": content["steps"],
+            "processes": self._config.jobs,
+        }
+        write_router(self._run / ROUTER, weights, header)
 
     def _progress(self) -> dict[str, Any]:
         if not self._faircarbon:
