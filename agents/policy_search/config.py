@@ -58,12 +58,13 @@ class Es(Run):
     """Groups of training fleets; each generation serves one of them."""
     fleets: Count = 4
     """Fleets of a group, shared out evenly to the scenarios."""
-    pairs: Count = 24
+    pairs: Count = 16
     """Antithetic pairs of candidates of a generation."""
-    sigma: Positive = 0.05
-    """How far candidates lie from the mean, in units of a weight's array."""
-    step: Positive = 0.01
-    """Step of Adam at the beginning, likewise; it falls to a tenth over `total_steps`."""
+    sigma: Positive = 0.02
+    """How far candidates lie from the mean at the beginning, in units of a weight's array; what
+    that costs changes it."""
+    step: Positive = 0.3
+    """Step of Adam at the beginning, in units of sigma; it falls to a tenth over `total_steps`."""
     margin: NonNegative = 0.0
     """By how much mean predicted quality shall lie above the reference's in training."""
     validation_every: Count = 5

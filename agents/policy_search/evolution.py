@@ -3,6 +3,10 @@
 After Salimans et al. 2017 (arXiv 1703.03864). All candidates of a generation serve the same fleets,
 so that what they differ by is their own; generations go round the groups of training fleets. Every
 draw is keyed by the generation: a search that goes on ends where one without a stop ends.
+
+How far candidates may lie from the mean differs by a factor of ten from one clone to another. It is
+hence set by what it costs: σ shrinks while candidates are dearer in the mean than their centre by
+more than `MOST_HARM`, and grows while they are dearer by less than half of that.
 """
 
 from __future__ import annotations
@@ -20,6 +24,9 @@ Floats = NDArray[np.float64]
 _FIRST, _SECOND, _TINY = 0.9, 0.98, 1e-8
 """Decay of Adam's moments: shorter memories than usual, there are few steps (ASSUMED)."""
 _LEAST_SCALE = 1e-3
+MOST_HARM = 0.008
+"""In units of the cost, i.e. of the reference's CO2 (ASSUMED)."""
+_SHRINK, _GROW = 0.7, 1.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,15 +39,17 @@ class Searched:
             the beginning.
         first: float64 (n,), Adam's moments.
         second: float64 (n,).
+        sigma: float64 (), standard deviation of a candidate in units of `scale`.
     """
 
     weights: Floats
     scale: Floats
     first: Floats
     second: Floats
+    sigma: Floats
 
 
-def begin(weights: Weights) -> Searched:
+def begin(weights: Weights, sigma: float) -> Searched:
     """Around a scorer's weights."""
     scale = []
     for field in fields(Weights):
@@ -48,19 +57,13 @@ def begin(weights: Weights) -> Searched:
         size = max(float(np.sqrt((array**2).mean())), _LEAST_SCALE)
         scale.append(np.full(array.size, size))
     start = flat(weights)
-    return Searched(start, np.concatenate(scale), np.zeros_like(start), np.zeros_like(start))
+    zeros = np.zeros_like(start)
+    return Searched(start, np.concatenate(scale), zeros, zeros, np.array(sigma))
 
 
 def generation(
-    number: int,
-    at: Searched,
-    workers: Workers,
-    *,
-    seed: int,
-    pairs: int,
-    sigma: float,
-    step: float,
-) -> tuple[Searched, Floats]:
+    number: int, at: Searched, workers: Workers, *, seed: int, pairs: int, step: float
+) -> tuple[Searched, float, Floats]:
     """One generation, counted from 0.
 
     Args:
@@ -69,22 +72,24 @@ def generation(
         workers: Measure the candidates.
         seed: Of the draws.
         pairs: Antithetic pairs of candidates.
-        sigma: Standard deviation of a candidate, in units of `scale`.
-        step: Of Adam, likewise.
+        step: Of Adam, in units of σ.
 
     Returns:
-        Where it goes, and the costs (pairs, 2).
+        Where it goes, the cost of where it was, and the costs of the candidates (pairs, 2).
     """
     rng = np.random.default_rng([seed, 2, number])
     noise = rng.standard_normal((pairs, len(at.weights)))
-    moves = sigma * at.scale * noise
+    moves = at.sigma * at.scale * noise
     tried = [at.weights + sign * move for move in moves for sign in (1.0, -1.0)]
-    costs = np.array(workers.costs(number, tried)).reshape(pairs, 2)
+    found = np.array(workers.costs(number, [at.weights, *tried]))
+    centre, costs = float(found[0]), found[1:].reshape(pairs, 2)
     ranks = costs.ravel().argsort(kind="stable").argsort(kind="stable").reshape(pairs, 2)
     shaped = ranks / (2 * pairs - 1) - 0.5
     slope = ((shaped[:, 0] - shaped[:, 1])[:, None] * noise).mean(axis=0)
     first = _FIRST * at.first + (1.0 - _FIRST) * slope
     second = _SECOND * at.second + (1.0 - _SECOND) * slope**2
     mean, spread = first / (1.0 - _FIRST ** (number + 1)), second / (1.0 - _SECOND ** (number + 1))
-    moved = at.weights - step * at.scale * mean / (np.sqrt(spread) + _TINY)
-    return Searched(moved, at.scale, first, second), costs
+    moved = at.weights - step * at.sigma * at.scale * mean / (np.sqrt(spread) + _TINY)
+    harm = float(costs.mean()) - centre
+    factor = _SHRINK if harm > MOST_HARM else _GROW if harm < MOST_HARM / 2.0 else 1.0
+    return Searched(moved, at.scale, first, second, at.sigma * factor), centre, costs

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baselines.settings import reference_of, setting_of
+from baselines.tuned import budget_price_g
 from carbon_gym.doors import make_policy
 from carbon_gym.envs.fleet_view import FleetView
 from carbon_gym.envs.layout import ObservationLayout
@@ -24,17 +25,27 @@ from carbon_gym.simulator.simulator import Simulator
 
 PER_QUALITY, PER_TTFT, PER_RATE = 100.0, 2.0, 50.0
 """What is added to a router's relative CO2 per unit of quality, per share of P95 TTFT and per unit
-of a violation's rate by which it misses the reference (ASSUMED: more than breaking it can save; a
-unit of quality is worth some 35 times the CO2 of a turn under a budget)."""
+of a violation's rate by which it misses the reference (ASSUMED: more than breaking it can save)."""
+_CHEAP, _DEAR = 0.5, 2.0
+"""What quality counts above and below the reference's, in units of its price (ASSUMED)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Fleets of one scenario that are served together, and what the reference gives on them."""
+    """Fleets of one scenario that are served together, and what the reference gives on them.
+
+    Attributes:
+        laid: The fleets.
+        view: Of a simulator of them.
+        reference: What the reference gives.
+        price: What a unit of mean quality is worth, as a share of the reference's CO2: under a
+            budget what validation found; 0 where quality is filtered.
+    """
 
     laid: Evaluation
     view: FleetView
     reference: Figures
+    price: float
 
 
 class Fleets:
@@ -84,8 +95,10 @@ class Fleets:
 
     def cost(self, number: int, figures: Sequence[Figures], margin: float = 0.0) -> float:
         """Mean over scenarios of `cost` on a group."""
-        references = [group.reference for group in self.group(number)]
-        costs = [cost(f, r, margin) for f, r in zip(figures, references, strict=True)]
+        costs = [
+            cost(found, group.reference, margin, group.price)
+            for found, group in zip(figures, self.group(number), strict=True)
+        ]
         return float(np.mean(costs))
 
     def _group(self, scenario: int, number: int) -> Group:
@@ -99,17 +112,24 @@ class Fleets:
             simulator = Simulator(laid.scenario, laid.traces, laid.grid)
             view = FleetView(simulator, self._layouts.get(scenario))
             self._layouts[scenario] = view.layout
-            self._made[key] = Group(laid, view, _figures(laid, policy))
+            reference, price = _figures(laid, policy), 0.0
+            if setting_of(laid.scenario) == "budget" and reference.co2_g:
+                price = budget_price_g(laid.scenario) * len(simulator.ledger) / reference.co2_g
+            self._made[key] = Group(laid, view, reference, price)
         return self._made[key]
 
 
-def cost(figures: Figures, reference: Figures, margin: float = 0.0) -> float:
+def cost(figures: Figures, reference: Figures, margin: float = 0.0, price: float = 0.0) -> float:
     """CO2 as a share of the reference's, and a price for each constraint that is missed.
+
+    Under a budget more quality than the reference's is not lost, but counts for less than it costs,
+    and less for more than it saves: a search is drawn to the reference's from both sides.
 
     Args:
         figures: A router's.
         reference: The rule's on the same turns.
         margin: By how much mean predicted quality shall lie above the reference's.
+        price: As of `Group`.
     """
     below = reference.quality_predicted + margin - figures.quality_predicted
     late = figures.ttft_p95_s / (reference.ttft_p95_s or 1.0) - 1.0
@@ -117,7 +137,8 @@ def cost(figures: Figures, reference: Figures, margin: float = 0.0) -> float:
         max(float(getattr(figures, name)) - float(getattr(reference, name)), 0.0)
         for name in ("quality_violation_rate", "ttft_violation_rate", "capacity_violation_rate")
     )
-    missed = PER_QUALITY * max(below, 0.0) + PER_TTFT * max(late, 0.0) + PER_RATE * rates
+    missed = (_DEAR * price or PER_QUALITY) * max(below, 0.0) - _CHEAP * price * max(-below, 0.0)
+    missed += PER_TTFT * max(late, 0.0) + PER_RATE * rates
     return figures.co2_relative(reference) + missed
 
 

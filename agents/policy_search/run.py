@@ -174,7 +174,7 @@ class _Search:
             for epoch, share in enumerate(agreed):
                 self._log.add_scalar("clone/agreement", share, epoch)
             self._measure(weights_of(scorer), "cloned", 0)
-        return self._evolving(evolution.begin(weights_of(scorer)), 0)
+        return self._evolving(evolution.begin(weights_of(scorer), config.sigma), 0)
 
     def _find_rule(
         self, state: dict[str, NDArray[Any]], workers: Workers
@@ -216,18 +216,19 @@ class _Search:
     ) -> evolution.Searched:
         config = self._config
         left = max(_LEAST_STEP, 1.0 - self._steps / config.total_steps)
-        at, costs = evolution.generation(
+        at, centre, costs = evolution.generation(
             number,
             at,
             workers,
             seed=config.seed,
             pairs=config.pairs,
-            sigma=config.sigma,
             step=config.step * left,
         )
-        self._count(self._fleets.turns(number) * costs.size)
+        self._count(self._fleets.turns(number) * (costs.size + 1))
+        self._log.add_scalar("evolution/cost", centre, self._steps)
         self._log.add_scalar("evolution/mean_cost", costs.mean(), self._steps)
         self._log.add_scalar("evolution/least_cost", costs.min(), self._steps)
+        self._log.add_scalar("evolution/sigma", float(at.sigma), self._steps)
         self._log.add_scalar("time/fps", self._steps / max(self._elapsed_s(), 1e-9), self._steps)
         return at
 
@@ -365,7 +366,7 @@ class _Search:
         return state
 
 
-_SEARCHED = ("weights", "scale", "first", "second")
+_SEARCHED = ("weights", "scale", "first", "second", "sigma")
 
 
 def _order(row: Row) -> tuple[float, float]:
