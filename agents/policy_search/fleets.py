@@ -26,7 +26,7 @@ from carbon_gym.simulator.simulator import Simulator
 PER_QUALITY, PER_TTFT, PER_RATE = 100.0, 2.0, 50.0
 """What is added to a router's relative CO2 per unit of quality, per share of P95 TTFT and per unit
 of a violation's rate by which it misses the reference (ASSUMED: more than breaking it can save)."""
-_CHEAP, _DEAR = 0.5, 2.0
+_CHEAP, _DEAR = 0.5, 1.0
 """What quality counts above and below the reference's, in units of its price (ASSUMED)."""
 
 
