@@ -58,6 +58,11 @@ def best_shipped(scenario: Scenario | None) -> Path:
     return _best(tuple(files))
 
 
+def learned_options(scenario: Scenario | None) -> dict[str, Any]:
+    """The option `router` of `Learned`: the best one shipped."""
+    return {"router": load_router(best_shipped(scenario))}
+
+
 def lookahead_file(scenario: Scenario | None) -> Path:
     """File of the look-ahead weights of a scenario's setting."""
     return packaged(f"lookahead/{setting_of(scenario)}.json")

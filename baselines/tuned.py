@@ -17,13 +17,13 @@ from baselines.learned import (
     LEARNED,
     LOOKAHEADS,
     best_shipped,
+    learned_options,
     lookahead_file,
     lookahead_options,
 )
 from baselines.settings import LEARNED_ON, setting_of
 from carbon_gym.errors import InputError
 from carbon_gym.resources import packaged
-from carbon_gym.router import load_router
 from carbon_gym.scenario.load import load_scenario
 from carbon_gym.scenario.scenario import Scenario
 
@@ -68,7 +68,7 @@ def tuned_options(policy: str, scenario: Scenario | None) -> dict[str, Any]:
     if policy in GATED:
         return {"gate": load_gate(gate_of(scenario), GATED[policy])}
     if policy == LEARNED:
-        return {"router": load_router(best_shipped(scenario))}
+        return learned_options(scenario)
     if policy in LOOKAHEADS:
         budget = scenario is not None and scenario.bounds.quality_constraint == "budget"
         return {
