@@ -14,6 +14,7 @@ from env_worlds import constraint_of, random_scenario, scalar
 from reference.simulator import ReferenceSimulator
 from test_simulator_differential import check_quote
 
+from baselines import scale_co2_g
 from carbon_gym.grid.series import STEP_S
 from carbon_gym.simulator.arrays import OUTCOME
 
@@ -235,6 +236,7 @@ def plain_observation(env: Any, row: int, last_use_s: dict[int, float]) -> dict[
                 float(quotes.previous[0] == d),
             ]
         )
+    seen["stake"] = [ratio(price_g[forced], price_g[forced] + scale_co2_g(scenario))]
     for name, column in zip(env.layout.feature_names, zip(*columns, strict=True), strict=True):
         seen[name] = list(column)
     return seen

@@ -51,6 +51,7 @@ class Rules(NamedTuple):
     """What an environment adds to a scenario."""
 
     co2_scale_g: float
+    stake_g: float  # s of the feature "stake"
     quality_weight: float  # λ_q, or λ of the budget
     ttft_weight: float  # λ_t
     capacity_weight: float  # λ_c

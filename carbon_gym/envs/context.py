@@ -35,7 +35,7 @@ def context_of(
         origin_unix_s: int64 (N,), to which each turn's arrival is relative.
 
     Returns:
-        float32 (N, 11 + 4·R + 3·M), in the order of `layout.CONTEXT_FEATURES`; for lone sessions
+        float32 (N, 12 + 4·R + 3·M), in the order of `layout.CONTEXT_FEATURES`; for lone sessions
         under the rule `sessions` with room and load of the units amid the others, (N, … + 2·U).
     """
     turn = turns.turn
@@ -50,6 +50,7 @@ def context_of(
         _saturated(output, OUTPUT_SCALE_TOKENS),
         _saturated(turn["turn"].astype(np.float64), TURN_SCALE),
         _saturated(idle_s, static.cache_ttl_s),
+        np.zeros(len(turn)),  # the stake: `observe` writes it
         *_circle(unix_s % _DAY_S / _DAY_S),
         *_circle((unix_s - _MONDAY_UNIX_S) % _WEEK_S / _WEEK_S),
         *_circle(_share_of_year(unix_s)),

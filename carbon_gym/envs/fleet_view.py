@@ -5,26 +5,31 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from carbon_gym.doors import our_package
 from carbon_gym.envs import kernels
 from carbon_gym.envs.arrays import MASK_FEASIBLE, Kit, Rules
 from carbon_gym.envs.context import context_of
 from carbon_gym.envs.desk import lanes_of
 from carbon_gym.envs.layout import ObservationLayout
+from carbon_gym.scenario.scenario import Scenario
 from carbon_gym.simulator.allocate import quotes_of
 from carbon_gym.simulator.packed import Packed
 from carbon_gym.simulator.simulator import Simulator
 
-_RULES = Rules(
-    co2_scale_g=1.0,
-    quality_weight=0.0,
-    ttft_weight=0.0,
-    capacity_weight=0.0,
-    budget=False,
-    quality_target=0.0,
-    mask=MASK_FEASIBLE,
-    max_turns=0,
-)
-"""No reward is computed here; of the rules only the mask counts."""
+
+def _rules(scenario: Scenario) -> Rules:
+    """Of those only the mask and the stake count: no reward is computed here."""
+    return Rules(
+        co2_scale_g=1.0,
+        stake_g=our_package("baselines").scale_co2_g(scenario),
+        quality_weight=0.0,
+        ttft_weight=0.0,
+        capacity_weight=0.0,
+        budget=False,
+        quality_target=0.0,
+        mask=MASK_FEASIBLE,
+        max_turns=0,
+    )
 
 
 class FleetView:
@@ -52,7 +57,7 @@ class FleetView:
         self,
         simulator: Simulator,
         layout: ObservationLayout | None = None,
-        rules: Rules = _RULES,
+        rules: Rules | None = None,
     ) -> None:
         self.layout = layout or ObservationLayout(simulator.fleet)
         self.simulator = simulator
@@ -68,7 +73,7 @@ class FleetView:
             simulator.ledger,
             context_of(static, simulator._turns, origin_unix_s),
             simulator.bounds,
-            rules,
+            rules or _rules(simulator.scenario),
             out,
         )
         self.observation: NDArray[np.float32] = out.observation

@@ -37,6 +37,7 @@ CONTEXT_FEATURES = (
     Feature("predicted_output", "", 0.0, "ô / (ô + 512 tokens)"),
     Feature("turn", "", 0.0, "i / (i + 8), i = 0 on the first turn"),
     Feature("idle", "", 0.0, "s / (s + TTL), s since the session's last turn; 1 on the first"),
+    Feature("stake", "", 0.0, "r / (r + s), r the reference's CO2 (see co2), s a mean turn's"),
     Feature("hour", "sc", -1.0, "time of day, UTC"),
     Feature("weekday", "sc", -1.0, "time of the week, UTC"),
     Feature("month", "sc", -1.0, "time of the year, UTC"),
@@ -48,6 +49,8 @@ CONTEXT_FEATURES = (
     Feature("quality_ratio", "M", 0.0, "q̂ / best q̂ of those whose context fits, at most 1"),
     Feature("admissible", "M", 0.0, "1 if the model is admissible"),
 )
+STAKE = [feature.name for feature in CONTEXT_FEATURES].index("stake")
+"""Its place in an observation: all features before it are one number."""
 UNIT_FEATURES = (
     Feature("room", "U", 0.0, "1 if the pool takes this turn"),
     Feature("load", "U", 0.0, "others' load / places, at most 1; share of all where no limit"),
@@ -142,7 +145,7 @@ class ObservationLayout:
         """The dict form: views of observations (..., size).
 
         Returns:
-            "turn" (..., 11), "grid" (..., 4·R), "quality" (..., 3·M), "units" (..., 2·U) and
+            "turn" (..., 12), "grid" (..., 4·R), "quality" (..., 3·M), "units" (..., 2·U) and
             "deployments" (..., 7·D), feature after feature.
         """
         grid, quality = self.slices["intensity"].start, self.slices["quality"].start

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from carbon_gym.envs.arrays import MASK_FEASIBLE, MASK_ROOM, Kit
-from carbon_gym.envs.layout import DEPLOYMENT_WIDTH
+from carbon_gym.envs.layout import DEPLOYMENT_WIDTH, STAKE
 from carbon_gym.simulator.arrays import NOWHERE, BoolTable, Float32Table, Int32Table, Static
 from carbon_gym.simulator.capacity import places_of
 from carbon_gym.simulator.choosing import FEASIBLE, cheapest_of_lane
@@ -114,10 +114,12 @@ def _observe_waits(kit: Kit, k: int, b: int, begin: int) -> None:
 
 @inlined
 def _observe_prices(kit: Kit, k: int, b: int, begin: int, forced: int) -> None:
-    """CO2 relative to the cheapest feasible deployment, or the forced one."""
+    """CO2 relative to the cheapest feasible deployment, or the forced one; and what is at stake."""
     n = kit.static.model.shape[0]
     prices_g, co2 = kit.scratch.co2_g[k], kit.lanes.observation[b, begin + 3 * n : begin + 4 * n]
     reference = np.float32(prices_g[forced])
+    stake = reference / (reference + np.float32(kit.rules.stake_g))
+    kit.lanes.observation[b, STAKE] = stake
     for d in range(n):
         price = np.float32(prices_g[d])
         co2[d] = (price - reference) / (price + reference + _TINY)

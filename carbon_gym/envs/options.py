@@ -116,6 +116,7 @@ def resolve(
             weight["quality"] = baselines.budget_price_g(loaded) / scale_g
     rules = Rules(
         co2_scale_g=scale_g,
+        stake_g=our_package("baselines").scale_co2_g(loaded),
         quality_weight=weight["quality"],
         ttft_weight=weight["ttft"],
         capacity_weight=weight["capacity"],

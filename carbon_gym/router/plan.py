@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Float32s = NDArray[np.float32]
 Int32s = NDArray[np.int32]
 
-TURN = ("prompt", "history", "predicted_output", "turn", "idle", "hour")
+TURN = ("prompt", "history", "predicted_output", "turn", "idle", "stake", "hour")
 """What all deployments of a turn share. Not the day and month: they would tell the years apart."""
 OF_REGION = ("intensity", "change_1h", "change_24h", "rank")
 OF_MODEL = ("quality", "quality_ratio", "admissible")
