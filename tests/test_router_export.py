@@ -113,7 +113,7 @@ def test_what_an_environment_gives_can_be_handed_on(exported: Path) -> None:
 def test_arrays_that_do_not_fit_are_refused(exported: Path, compiled: bool) -> None:
     layout, router = layout_of(), load_router(exported, compiled=compiled)
     observations, masks = random_observations(layout, 4), random_masks(layout, 4)
-    with pytest.raises(ValueError, match=r"observations have shape \(4, 485\); give \(B, 486\)"):
+    with pytest.raises(ValueError, match=r"observations have shape \(4, 486\); give \(B, 487\)"):
         router.logits(observations[:, 1:], layout)
     with pytest.raises(ValueError, match="observations have shape"):
         router.act(observations[0], masks, layout)

@@ -37,7 +37,7 @@ CONTEXT_FEATURES = (
     Feature("predicted_output", "", 0.0, "ô / (ô + 512 tokens)"),
     Feature("turn", "", 0.0, "i / (i + 8), i = 0 on the first turn"),
     Feature("idle", "", 0.0, "s / (s + TTL), s since the session's last turn; 1 on the first"),
-    Feature("stake", "", 0.0, "r / (r + s), r the reference's CO2 (see co2), s a mean turn's"),
+    Feature("stake", "", 0.0, "r / (r + s): CO2 of the reference (see co2), mean of faircarbon"),
     Feature("hour", "sc", -1.0, "time of day, UTC"),
     Feature("weekday", "sc", -1.0, "time of the week, UTC"),
     Feature("month", "sc", -1.0, "time of the year, UTC"),

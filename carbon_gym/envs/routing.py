@@ -55,7 +55,7 @@ class CarbonRoutingEnv(LaneEnv):
     | predicted_output | 1 | 0 | 1 | ô / (ô + 512 tokens) |
     | turn | 1 | 0 | 1 | i / (i + 8), i = 0 on the first turn |
     | idle | 1 | 0 | 1 | s / (s + TTL), s since the session's last turn; 1 on the first |
-    | stake | 1 | 0 | 1 | r / (r + s), r the reference's CO2 (see co2), s a mean turn's |
+    | stake | 1 | 0 | 1 | r / (r + s): CO2 of the reference (see co2), mean of faircarbon |
     | hour | 2 | -1 | 1 | time of day, UTC |
     | weekday | 2 | -1 | 1 | time of the week, UTC |
     | month | 2 | -1 | 1 | time of the year, UTC |
