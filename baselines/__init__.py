@@ -29,6 +29,7 @@ from baselines.tuned import (
     files_of,
     notes_on,
     quality_target,
+    queue_of,
     scale_co2_g,
     tuned_options,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "files_of",
     "notes_on",
     "quality_target",
+    "queue_of",
     "scale_co2_g",
     "tuned_options",
 ]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from baselines.ccar import CCAR
@@ -12,36 +10,18 @@ from baselines.stateless import MOST, Knob, by_lane, positive, within
 from carbon_gym.errors import InputError
 from carbon_gym.fleet.deployments import Deployments
 from carbon_gym.policy import Policy
+from carbon_gym.quality.queue import QualityQueue
 from carbon_gym.simulator.arrays import NOWHERE, Bools, Floats, Ints
 from carbon_gym.simulator.quotes import Quotes
 from carbon_gym.simulator.shadow import shadow_of
 from carbon_gym.simulator.simulator import Simulator
 
-LAMBDA_SPAN = 10.0
-"""How far λ may move from its start, up and down, as a factor (ASSUMED)."""
-SLOPE = 0.045
-"""Rise of the mean q̂ per unit of ln λ (DERIVED: fixed λ around the tuned one, sharegpt and
-sharechat, validation); it only sets how fast the queue's own start is mended."""
-
 
 class CcarBudget:
     """``argmin estimated co2 − λ·scale·q̂`` over F, admissible from the floor on (SPEC §8).
 
-    No gate. With η > 0 every fleet has its own λ. A virtual queue Z holds what the turns so far are
-    short of the target: ``Z ← Z + target − q̂``, q̂ that of the model chosen, and
-
-        λ = start · exp(η·Z + I),   I ← I + η²·SLOPE/4 · Z.
-
-    (SPEC's queue is λ itself, moved by addition. On the logarithm, a λ that is wrong by a factor is
-    mended alike in both directions. The sum I of the queue takes over what the start was wrong
-    by, so that Z returns to 0 and the mean to its target; its factor is that of critical damping.)
-    λ stays within `LAMBDA_SPAN` of its start, I within its logarithm, Z within twice that over η.
-
-    What that bounds: as long as λ is below its upper end, the shortfall summed over all turns so
-    far, ``Σ(target − q̂)``, is at most ``2·ln(LAMBDA_SPAN)/η``. After n turns, hence, the running
-    mean lies below the target by at most that over n, and it lies below by more than δ for at most
-    that over δ turns. At its upper end λ pays `LAMBDA_SPAN` times what validation found quality to
-    be worth: little more is to be had.
+    No gate. With η > 0 every fleet has its own λ, which a virtual queue moves from its start until
+    the mean is the target; how, and what that bounds: `carbon_gym.quality.queue.QualityQueue`.
 
     With `follow` or `session_floor` the router keeps CCAR in its shadow: a second account of caches
     and loads, as if CCAR had served every turn so far. With `follow` the target of a turn is the q̂
@@ -124,7 +104,7 @@ class CcarBudget:
         """The best price-weighted deployment, best effort included; then λ moves."""
         if self.price is None:
             self.price = np.full(quotes.lanes, self.lambda_start, dtype=np.float64)
-            self._short, self._drift = np.zeros(quotes.lanes), np.zeros(quotes.lanes)  # Z and I
+            self._queue = QualityQueue(quotes.lanes, self.eta)
         seen = quotes if self.pricing else quotes.cache_blind()
         quality = quotes.quality[:, quotes.fleet.model]
         allowed, target = seen.feasible, self.quality_target
@@ -160,15 +140,8 @@ class CcarBudget:
         got = quality[np.arange(quotes.lanes), np.maximum(choice, 0)]
         if self.session_floor is not None:
             self._given[quotes.slot[live]] += got[live]
-        assert self.price is not None
-        span, eta = math.log(LAMBDA_SPAN), np.asarray(self.eta)
-        most = 2.0 * span / np.where(eta > 0.0, eta, np.inf)
-        short = np.clip(self._short + target - got, -most, most)
-        drift = np.clip(self._drift + eta * eta * (SLOPE / 4.0) * short, -span, span)
-        moved = self.lambda_start * np.exp(np.clip(eta * short + drift, -span, span))
-        self._short = np.where(live, short, self._short)
-        self._drift = np.where(live, drift, self._drift)
-        self.price = np.where(live, moved, self.price)
+        self._queue.account(live, target, got)
+        self.price = self.lambda_start * self._queue.factor
 
 
 _ROUNDING = 1e-9
@@ -199,11 +172,3 @@ class _Shadow:
         self._given[own.slot[live]] += got[live]
         self._simulator.commit(choice)
         return got, self._given[own.slot]
-
-
-def most_shortfall(eta: float, turns: int) -> float:
-    """Bound on how far the mean q̂ of the first `turns` turns lies below the target.
-
-    While λ stays below its upper end; see `CcarBudget`.
-    """
-    return 2.0 * math.log(LAMBDA_SPAN) / (eta * turns)

@@ -24,8 +24,14 @@ SCHEMA = 1
 class Learned(RouterPolicy):
     """A router that was trained on fleets of the scenario's setting."""
 
-    def __init__(self, router: Router, name: str = LEARNED) -> None:
-        super().__init__(router, name)
+    def __init__(
+        self,
+        router: Router,
+        name: str = LEARNED,
+        quality_target: float = 0.0,
+        eta: float = 0.0,
+    ) -> None:
+        super().__init__(router, name, quality_target, eta)
 
 
 def shipped(scenario: Scenario | None) -> list[Path]:

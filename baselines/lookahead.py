@@ -11,6 +11,7 @@ from baselines.narrowing import per_query
 from baselines.stateless import positive
 from carbon_gym.errors import InputError, did_you_mean
 from carbon_gym.fleet.deployments import Deployments
+from carbon_gym.quality.queue import QualityQueue
 from carbon_gym.simulator.arrays import (
     NOWHERE,
     BoolTable,
@@ -56,6 +57,8 @@ class Lookahead:
         caches: Weight of a model's caches, as (billion parameters, weight) in ascending order; of
             other models by interpolation on the logarithm of their size, held beyond the ends.
         price_g: gCO2eq per unit of predicted quality, under a budget; 0: quality is filtered.
+        quality_target: Mean predicted quality to reach under a budget, with `eta`.
+        eta: η by which a queue moves the price to it (`carbon_gym.quality.queue`); 0 keeps it.
         name: In tables.
     """
 
@@ -65,6 +68,8 @@ class Lookahead:
         weights: Mapping[str, float | Floats],
         caches: tuple[tuple[float, float | Floats], ...] = ((1.0, 0.0),),
         price_g: float = 0.0,
+        quality_target: float = 0.0,
+        eta: float = 0.0,
         name: str = "lookahead",
     ) -> None:
         self.name = name
@@ -76,6 +81,7 @@ class Lookahead:
                     f"{', '.join(NAMES)}"
                 )
         self.weights, self.caches, self.price_g = dict(weights), caches, price_g
+        self.quality_target, self.eta = quality_target, eta
         self._table: FloatTable | None = None
 
     def reset(self, fleet: Deployments, slots: int) -> None:
@@ -93,6 +99,11 @@ class Lookahead:
             energy / thrifty[fleet.model] - 1.0,
         )
 
+    @property
+    def factor(self) -> Floats | None:
+        """By how much the queue multiplies the price of quality now, (B,); None without one."""
+        return None if self.eta <= 0.0 or self._table is None else self._queue.factor
+
     def choose(self, quotes: Quotes) -> Ints:
         """The deployment of the least price, best effort included."""
         return self._choose(quotes) if self.price_g else self._choose_filtered(quotes)
@@ -104,12 +115,13 @@ class Lookahead:
     def _choose(self, quotes: Quotes) -> Ints:
         if self._table is None:
             self._table = self._weights_of(quotes.lanes)
+            self._queue = QualityQueue(quotes.lanes, self.eta)
         choice = np.empty(quotes.lanes, dtype=np.int64)
         look_ahead(
             self._index,
             self._table,
             self.scale_co2_g,
-            self.price_g,
+            self.price_g * self._queue.factor,
             quotes.row,
             quotes.prompt_tokens,
             quotes.history_tokens,
@@ -127,6 +139,10 @@ class Lookahead:
             quotes.feasible,
             choice,
         )
+        if self.eta > 0.0:
+            model = self._fleet.model[np.maximum(choice, 0)]
+            got = quotes.quality[np.arange(quotes.lanes), model]
+            self._queue.account(quotes.row != NOWHERE, self.quality_target, got)
         return choice
 
     def _weights_of(self, lanes: int) -> FloatTable:
@@ -155,7 +171,7 @@ def look_ahead(
     f: Index,
     weights: FloatTable,
     scale_co2_g: float,
-    price_g: float,
+    price_g: Floats,
     row: Ints,
     prompt_tokens: Ints,
     history_tokens: Ints,
@@ -189,7 +205,7 @@ def look_ahead(
         staying, same_region, same_model = w[models], w[models + 1], w[models + 2]
         cached, gpu_energy, loaded = w[models + 3], w[models + 4], w[models + 5]
         place, place_clean, place_full = w[models + 6], w[models + 7], w[models + 8]
-        priced_g = price_g * np.exp(w[models + 9])
+        priced_g = price_g[b] * np.exp(w[models + 9])
         least_g = np.inf
         for d in range(f.model.shape[0]):
             if not feasible[b, d]:

@@ -28,4 +28,4 @@ def setting_of(scenario: Scenario | None) -> Setting:
 
 def reference_of(setting: Setting) -> str:
     """The rule-based router that a learned one has to beat there, at its quality and latency."""
-    return "ccar-budget-fixed" if setting == "budget" else "ccar"
+    return "ccar-budget" if setting == "budget" else "ccar"

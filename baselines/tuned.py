@@ -50,6 +50,9 @@ SHADOWED = ("ccar-budget-follow", "ccar-budget-sessions")
 GATED: dict[str, Rule] = {"ccar": "probability", "ccar-ev": "expected_value"}
 """The policies that have a fitted gate, and its rule."""
 DEFAULT_ORIGIN = "sharegpt"
+MARGIN = 0.0005
+"""By how much a learned router's target lies above `ccar-budget`'s, quality: at the end of a day
+both are off by a few of its tenths (ASSUMED)."""
 
 
 def tuned_options(policy: str, scenario: Scenario | None) -> dict[str, Any]:
@@ -68,14 +71,12 @@ def tuned_options(policy: str, scenario: Scenario | None) -> dict[str, Any]:
     if policy in GATED:
         return {"gate": load_gate(gate_of(scenario), GATED[policy])}
     if policy == LEARNED:
-        return learned_options(scenario)
+        return {**learned_options(scenario), **queue_of(scenario)}
     if policy in LOOKAHEADS:
-        budget = scenario is not None and scenario.bounds.quality_constraint == "budget"
-        return {
-            **lookahead_options(policy, scenario),
-            "scale_co2_g": scale_co2_g(scenario),
-            "price_g": budget_price_g(scenario) if budget else 0.0,
-        }
+        options = {**lookahead_options(policy, scenario), "scale_co2_g": scale_co2_g(scenario)}
+        if scenario is not None and scenario.bounds.quality_constraint == "budget":
+            options |= budget_of(scenario)
+        return options
     if policy not in MEASURED:
         return {}
     if policy in BUDGETED and scenario is not None:
@@ -125,6 +126,25 @@ def budget_price_g(scenario: Scenario | None) -> float:
     """
     price = _number(scenario, "policies", "ccar-budget-fixed", "knobs", "lambda_start")
     return price * scale_co2_g(scenario)
+
+
+def budget_of(scenario: Scenario) -> dict[str, float]:
+    """Price of quality, target and step that learned routers share with `ccar-budget`."""
+    knobs = tuned_options("ccar-budget", scenario)
+    return {
+        "price_g": budget_price_g(scenario),
+        "quality_target": min(1.0, float(knobs["quality_target"]) + MARGIN),
+        "eta": float(knobs["eta"]),
+    }
+
+
+def queue_of(scenario: Scenario | None) -> dict[str, float]:
+    """Options of `RouterPolicy` under a budget; empty where quality is filtered."""
+    if scenario is None or scenario.bounds.quality_constraint != "budget":
+        return {}
+    options = budget_of(scenario)
+    del options["price_g"]
+    return options
 
 
 def gate_of(scenario: Scenario | None) -> Path:

@@ -81,14 +81,14 @@ def make_policy(name: str, /, scenario: Scenario | None = None, **options: Any) 
         'ccar-no-gate'
     """
     if name.endswith(".npz"):
-        return _router_policy(Path(name), name, options)
+        return _router_policy(Path(name), name, scenario, options)
     if ":" in name:
         return _own_policy(name, options)
     baselines = our_package("baselines")
     known = baselines.POLICIES
     if name not in known:
         if Path(name).is_dir():
-            return _folder_policy(name, options)
+            return _folder_policy(name, scenario, options)
         hint = did_you_mean(name, known)
         raise InputError(f"policy {name!r} is not known; {hint}use one of {', '.join(known)}")
     try:
@@ -99,11 +99,11 @@ def make_policy(name: str, /, scenario: Scenario | None = None, **options: Any) 
     return policy
 
 
-def _folder_policy(name: str, options: dict[str, Any]) -> Policy:
+def _folder_policy(name: str, scenario: Scenario | None, options: dict[str, Any]) -> Policy:
     """Make the policy of a folder: its exported router, else its training run."""
     router = Path(name) / "router.npz"
     if router.is_file():
-        return _router_policy(router, name, options)
+        return _router_policy(router, name, scenario, options)
     if options:
         raise InputError(
             f"policy {name!r}: a training run takes no options, {', '.join(options)} given; leave "
@@ -123,7 +123,9 @@ def _folder_policy(name: str, options: dict[str, Any]) -> Policy:
     return policy
 
 
-def _router_policy(file: Path, name: str, options: dict[str, Any]) -> Policy:
+def _router_policy(
+    file: Path, name: str, scenario: Scenario | None, options: dict[str, Any]
+) -> Policy:
     """Make the policy of an exported router."""
     from carbon_gym.router import load_router
     from carbon_gym.router.policy import RouterPolicy
@@ -133,7 +135,7 @@ def _router_policy(file: Path, name: str, options: dict[str, Any]) -> Policy:
             f"policy {name!r}: a router takes no options, {', '.join(options)} given; leave them "
             "out"
         )
-    return RouterPolicy(load_router(file), name)
+    return RouterPolicy(load_router(file), name, **our_package("baselines").queue_of(scenario))
 
 
 def _own_policy(spec: str, options: dict[str, Any]) -> Policy:

@@ -15,11 +15,12 @@ from budget_plan import Unit, World
 from numpy.typing import NDArray
 
 from baselines import tuned_options
-from baselines.ccar_budget import CcarBudget, most_shortfall
+from baselines.ccar_budget import CcarBudget
 from carbon_gym.benchmark import evaluation_key, fleet_accounts, policy_key
 from carbon_gym.doors import make_policy
 from carbon_gym.evaluation import Evaluation, evaluation_fleets
 from carbon_gym.metrics.guard import Served, quality_by_category, versus_ccar
+from carbon_gym.quality.queue import most_shortfall
 from carbon_gym.simulator.run import PolicyRun, run_policy
 
 VERSION = 1

@@ -15,11 +15,11 @@ from plain_rules import Dispatch, Rule, admissible, dispatch_of
 from worlds import World, assert_same_ledger, random_world
 
 from baselines import BUDGETED, POLICIES, CcarBudget
-from baselines.ccar_budget import LAMBDA_SPAN, SLOPE, most_shortfall
 from baselines.learned import LEARNED, LOOKAHEADS
 from carbon_gym import load_scenario, make_policy
 from carbon_gym.evaluation import evaluation_fleets
 from carbon_gym.policy import Policy
+from carbon_gym.quality.queue import SLOPE, SPAN, most_shortfall
 from carbon_gym.simulator import Simulator
 from carbon_gym.simulator.arrays import NOWHERE
 from carbon_gym.simulator.run import PolicyRun, run_policy
@@ -94,7 +94,7 @@ class PlainBudget(Rule):
 
     @property
     def price(self) -> float:
-        span = math.log(LAMBDA_SPAN)
+        span = math.log(SPAN)
         return self.start * math.exp(min(max(self.step * self.queue + self.drift, -span), span))
 
     def choose(self, turn: Dispatch) -> int:
@@ -122,7 +122,7 @@ class PlainBudget(Rule):
 
     def account(self, got: float) -> None:
         if self.step > 0.0:
-            span = math.log(LAMBDA_SPAN)
+            span = math.log(SPAN)
             most = 2.0 * span / self.step
             self.queue = min(max(self.queue + self.target - got, -most), most)
             moved = self.drift + self.step**2 * SLOPE / 4.0 * self.queue
@@ -285,16 +285,16 @@ def test_the_shortfall_is_bounded_while_the_price_can_rise(
     policy = CcarBudget(SCALE_G, start, target, eta)
     for price, got in zip(*prices_of(world, policy), strict=True):
         assert len(price) == len(got) + 1
-        assert (price >= start / LAMBDA_SPAN * (1 - 1e-12)).all()
-        assert (price <= start * LAMBDA_SPAN * (1 + 1e-12)).all()
+        assert (price >= start / SPAN * (1 - 1e-12)).all()
+        assert (price <= start * SPAN * (1 + 1e-12)).all()
         short, below = 0.0, 0
         for n, quality in enumerate(got, start=1):
-            if price[n] >= start * LAMBDA_SPAN * (1 - 1e-12):
+            if price[n] >= start * SPAN * (1 - 1e-12):
                 break
             short += target - quality
             assert short / n <= most_shortfall(eta, n) + 1e-9
             below += short / n > 0.05
-        assert below <= 2 * math.log(LAMBDA_SPAN) / eta / 0.05
+        assert below <= 2 * math.log(SPAN) / eta / 0.05
 
 
 def test_lanes_that_are_done_do_not_move() -> None:
@@ -312,7 +312,7 @@ def test_the_bound_on_the_shortfall_is_not_idle() -> None:
             for price, got in zip(
                 *prices_of(world, CcarBudget(SCALE_G, 1.0, target, 1.0)), strict=True
             ):
-                below = price[1:] < LAMBDA_SPAN * (1 - 1e-12)
+                below = price[1:] < SPAN * (1 - 1e-12)
                 free = len(got) if below.all() else int(np.argmin(below))
                 short = np.cumsum(target - got)[:free].max(initial=0.0)
                 nearest = max(nearest, short / most_shortfall(1.0, 1))

@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baselines.settings import reference_of, setting_of
-from baselines.tuned import budget_price_g
+from baselines.tuned import budget_of
 from carbon_gym.doors import make_policy
 from carbon_gym.envs.fleet_view import FleetView
 from carbon_gym.envs.layout import ObservationLayout
 from carbon_gym.evaluation import Evaluation, evaluation_fleets
 from carbon_gym.metrics.figures import Figures
 from carbon_gym.policy import Policy
+from carbon_gym.router.amplify import amplify_all, qualities_of
+from carbon_gym.router.plan import plan_of
 from carbon_gym.router.rollout import serve_fleets
 from carbon_gym.router.weights import Weights
 from carbon_gym.scenario.scenario import Scenario
@@ -26,8 +28,10 @@ from carbon_gym.simulator.simulator import Simulator
 PER_QUALITY, PER_TTFT, PER_RATE = 100.0, 2.0, 50.0
 """What is added to a router's relative CO2 per unit of quality, per share of P95 TTFT and per unit
 of a violation's rate by which it misses the reference (ASSUMED: more than breaking it can save)."""
-_CHEAP, _DEAR = 0.5, 1.0
-"""What quality counts above and below the reference's, in units of its price (ASSUMED)."""
+WORTH = 0.6
+"""What a unit of quality costs a router under a budget near its target, as a share of the price
+that validation found for `ccar-budget-fixed` (DERIVED: look-ahead rules of several prices,
+validation: 10 to 12 times the reference's CO2 where that price is 17 to 19)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +43,16 @@ class Group:
         view: Of a simulator of them.
         reference: What the reference gives.
         price: What a unit of mean quality is worth, as a share of the reference's CO2: under a
-            budget what validation found; 0 where quality is filtered.
+            budget `WORTH` of what validation found; 0 where quality is filtered.
+        queue: Under a budget the options of `RouterPolicy` by which a router's mean quality is
+            held at its target; else empty.
     """
 
     laid: Evaluation
     view: FleetView
     reference: Figures
     price: float
+    queue: dict[str, float]
 
 
 class Fleets:
@@ -82,7 +89,7 @@ class Fleets:
         found = []
         for group in self.group(number):
             group.view.reset()
-            serve_fleets(group.view, weights)
+            serve_fleets(group.view, weights, **group.queue)
             found.append(Figures.of(group.view.simulator.ledger))
         return found
 
@@ -112,24 +119,25 @@ class Fleets:
             simulator = Simulator(laid.scenario, laid.traces, laid.grid)
             view = FleetView(simulator, self._layouts.get(scenario))
             self._layouts[scenario] = view.layout
-            reference, price = _figures(laid, policy), 0.0
+            reference, price, queue = _figures(laid, policy), 0.0, {}
             if setting_of(laid.scenario) == "budget" and reference.co2_g:
-                price = budget_price_g(laid.scenario) * len(simulator.ledger) / reference.co2_g
-            self._made[key] = Group(laid, view, reference, price)
+                queue = budget_of(laid.scenario)
+                price = WORTH * queue.pop("price_g") * len(simulator.ledger) / reference.co2_g
+            self._made[key] = Group(laid, view, reference, price, queue)
         return self._made[key]
 
 
 def cost(figures: Figures, reference: Figures, margin: float = 0.0, price: float = 0.0) -> float:
     """CO2 as a share of the reference's, and a price for each constraint that is missed.
 
-    Under a budget more quality than the reference's is not lost, but counts for less than it costs,
-    and less for more than it saves: a search is drawn to the reference's from both sides.
+    Under a budget a queue holds the mean quality near its target; what is left over at the end of
+    a day, more or less than the reference's, counts at its price.
 
     Args:
         figures: A router's.
         reference: The rule's on the same turns.
         margin: By how much mean predicted quality shall lie above the reference's.
-        price: As of `Group`.
+        price: As of `Group`; 0: quality is filtered.
     """
     below = reference.quality_predicted + margin - figures.quality_predicted
     late = figures.ttft_p95_s / (reference.ttft_p95_s or 1.0) - 1.0
@@ -137,7 +145,7 @@ def cost(figures: Figures, reference: Figures, margin: float = 0.0, price: float
         max(float(getattr(figures, name)) - float(getattr(reference, name)), 0.0)
         for name in ("quality_violation_rate", "ttft_violation_rate", "capacity_violation_rate")
     )
-    missed = (_DEAR * price or PER_QUALITY) * max(below, 0.0) - _CHEAP * price * max(-below, 0.0)
+    missed = price * below if price else PER_QUALITY * max(below, 0.0)
     missed += PER_TTFT * max(late, 0.0) + PER_RATE * rates
     return figures.co2_relative(reference) + missed
 
@@ -167,6 +175,9 @@ def decisions(
     while not simulator.done:
         quotes = simulator.quote()
         view.observe()
+        factor = getattr(policy, "factor", None)
+        if factor is not None:  # of the queue's: what a router would see under it
+            amplify_all(view.observation, *qualities_of(plan_of(view.layout)), factor)
         chosen = policy.choose(quotes)
         live = np.flatnonzero(quotes.row >= 0)
         part = slice(at, at + len(live))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from agents.policy_search.fleets import Fleets
 from baselines.lookahead import PLACES, PRICE, VALUES, Lookahead
 from baselines.settings import setting_of
-from baselines.tuned import budget_price_g, scale_co2_g
+from baselines.tuned import budget_of, scale_co2_g
 from carbon_gym.fleet.deployments import Deployments
 from carbon_gym.metrics.figures import Figures
 from carbon_gym.scenario.scenario import Scenario
@@ -129,6 +129,5 @@ def lookahead(
     name: str = "lookahead",
 ) -> Lookahead:
     """The rule with these weights in a scenario, its scale and price those of validation."""
-    budget = setting_of(scenario) == "budget"
-    price_g = budget_price_g(scenario) if budget else 0.0
-    return Lookahead(scale_co2_g(scenario), weights, caches, price_g, name)
+    budget = budget_of(scenario) if setting_of(scenario) == "budget" else {}
+    return Lookahead(scale_co2_g(scenario), weights, caches, name=name, **budget)

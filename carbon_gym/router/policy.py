@@ -8,6 +8,9 @@ from carbon_gym.envs.fleet_view import FleetView
 from carbon_gym.envs.layout import ObservationLayout
 from carbon_gym.errors import InputError
 from carbon_gym.fleet.deployments import Deployments
+from carbon_gym.quality.queue import QualityQueue
+from carbon_gym.router.amplify import amplify_all, qualities_of
+from carbon_gym.router.plan import plan_of
 from carbon_gym.router.router import Router
 from carbon_gym.simulator.arrays import NOWHERE, Ints
 from carbon_gym.simulator.quotes import Quotes
@@ -20,13 +23,26 @@ class RouterPolicy:
     Allowed are the feasible deployments, else that of best effort: what
     ``CarbonRoutingFleet-v0`` allows with its mask "feasible".
 
+    With `eta` a queue per fleet moves what quality counts for until its mean is `quality_target`
+    (`carbon_gym.quality.queue`, `carbon_gym.router.amplify`).
+
     Args:
         router: Of `carbon_gym.router.load_router`.
         name: In tables.
+        quality_target: Mean predicted quality to reach.
+        eta: η of the queue; 0: there is none.
     """
 
-    def __init__(self, router: Router, name: str = "learned") -> None:
+    def __init__(
+        self,
+        router: Router,
+        name: str = "learned",
+        quality_target: float = 0.0,
+        eta: float = 0.0,
+    ) -> None:
         self.router, self.name = router, name
+        self.quality_target, self.eta = quality_target, eta
+        self._queue: QualityQueue | None = None
         self._view: FleetView | None = None
         self._next: FleetView | None = None
         self._layout: ObservationLayout | None = None
@@ -40,6 +56,7 @@ class RouterPolicy:
     def reset(self, fleet: Deployments, slots: int) -> None:
         """Nothing is kept of the sessions."""
         self._view, self._next = self._next, None  # never that of another run
+        self._queue = None
 
     def choose(self, quotes: Quotes) -> Ints:
         """The router's choice for every lane."""
@@ -50,6 +67,19 @@ class RouterPolicy:
                 "Router.act with the observations of an environment"
             )
         view.observe()
+        if self.eta <= 0.0:
+            return self._act(view, quotes)
+        if self._queue is None:
+            self._queue = QualityQueue(quotes.lanes, self.eta)
+        begin, models = qualities_of(plan_of(view.layout))
+        amplify_all(view.observation, begin, models, self._queue.factor)
+        choice = self._act(view, quotes)
+        model = quotes.fleet.model[np.maximum(choice, 0)]
+        got = quotes.quality[np.arange(quotes.lanes), model]
+        self._queue.account(quotes.row != NOWHERE, self.quality_target, got)
+        return choice
+
+    def _act(self, view: FleetView, quotes: Quotes) -> Ints:
         choice = np.full(quotes.lanes, NOWHERE, dtype=np.int64)
         live = np.flatnonzero(quotes.row != NOWHERE)
         if len(live) == quotes.lanes:

@@ -16,6 +16,8 @@ from carbon_gym.envs.arrays import Kit
 from carbon_gym.envs.fleet_view import FleetView
 from carbon_gym.envs.kernels import restore_kit
 from carbon_gym.envs.observe import observe
+from carbon_gym.quality.queue import advance
+from carbon_gym.router.amplify import amplify, qualities_of
 from carbon_gym.router.kernels import Memory, Net, best_allowed, read_turn
 from carbon_gym.router.plan import TURN_INPUTS, plan_of
 from carbon_gym.router.weights import Weights, shapes
@@ -44,12 +46,28 @@ class Room(NamedTuple):
     memory: Memory
 
 
-def serve_fleets(view: FleetView, weights: Weights) -> None:
+class Budget(NamedTuple):
+    """What `carbon_gym.quality.queue` keeps by lane, float64 (B,), and what it aims at."""
+
+    begin: int  # of the qualities in an observation
+    models: int
+    target: float
+    eta: float
+    short: Floats
+    drift: Floats
+    factor: Floats
+
+
+def serve_fleets(
+    view: FleetView, weights: Weights, quality_target: float = 0.0, eta: float = 0.0
+) -> None:
     """Serve all fleets of a view to their end; the outcome is in its simulator's ledger.
 
     Args:
         view: Of a simulator that was just made or reset.
         weights: The scorer's.
+        quality_target: As of `carbon_gym.router.policy.RouterPolicy`.
+        eta: Likewise.
     """
     plan = plan_of(view.layout)
 
@@ -70,7 +88,10 @@ def serve_fleets(view: FleetView, weights: Weights) -> None:
     groups, width = int(plan.blocks[:3, 2].sum()), fixed.shape[1]
     memory = Memory(np.empty((groups, width)), np.empty(groups), np.empty(len(fixed) + 1, np.int64))
     room = Room(np.empty(TURN_INPUTS), np.empty(len(layer.turn_bias)), np.empty(2 * width), memory)
-    _serve(view.words, net, layer, room)
+    lanes = view.simulator.lanes
+    arrays = np.zeros(lanes), np.zeros(lanes), np.ones(lanes)
+    budget = Budget(*qualities_of(plan), float(quality_target), float(eta), *arrays)
+    _serve(view.words, net, layer, budget, room)
 
 
 def flat(weights: Weights) -> Floats:
@@ -112,12 +133,17 @@ def _choose(kit: Kit, net: Net, layer: TurnLayer, b: int, q: Room) -> int:
 
 
 @kernel
-def _serve(words: Ints, net: Net, layer: TurnLayer, q: Room) -> None:
+def _serve(words: Ints, net: Net, layer: TurnLayer, budget: Budget, q: Room) -> None:
     kit = restore_kit(words)
-    state = kit.state
+    state, said = kit.state, kit.turns.quality_predicted
     for b in range(state.row.shape[0]):
         while state.row[b] < state.stop[b]:
             observe(kit, 0, b, False)
+            if budget.eta > 0.0:
+                x = kit.lanes.observation[b]
+                amplify(x, budget.begin, budget.models, budget.factor[b])
             d = _choose(kit, net, layer, b, q)
+            missing = budget.target - said[state.row[b], kit.static.model[d]]
+            advance(budget.eta, missing, b, budget.short, budget.drift, budget.factor)
             account(kit.static, kit.turns, state, kit.ledger, state.row[b], b, d)
             move_on(kit.static, kit.turns, state, b, d)

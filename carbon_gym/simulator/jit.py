@@ -15,7 +15,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _PACKAGES = Path(__file__).parents[2]
 _KERNEL_FOLDERS = tuple(
     _PACKAGES / name
-    for name in ("carbon_gym/simulator", "carbon_gym/envs", "carbon_gym/router", "baselines")
+    for name in (
+        "carbon_gym/simulator",
+        "carbon_gym/envs",
+        "carbon_gym/quality",
+        "carbon_gym/router",
+        "baselines",
+    )
 )
 _ALSO_READ = ("arrays.py", "packed.py", "layout.py", "kernels.py", "plan.py")
 """Files without a kernel of whose types, intrinsics or constants kernels are made."""
