@@ -47,7 +47,7 @@ class Es(Run):
     deployments."""
     warm_start: Literal["rule", "reference", "none"] = "rule"
     """What the network clones first: the linear rule, which is searched for; the reference, ccar or
-    under a budget ccar-budget-fixed; nothing, it then begins with the cheapest deployment."""
+    under a budget ccar-budget; nothing, it then begins with the cheapest deployment."""
     rule: Rule = Rule()
     """Of the search for the linear rule."""
     clone: Clone = Clone()
