@@ -191,9 +191,12 @@ class _Search:
             at, cost = linear.generation(number, at, workers.costs_of_rules)
             self._log.add_scalar("rule/cost", cost, number)
             self._count(fleets.turns(number) * rule.population)
+            done = number + 1
+            if done % self._config.validation_every == 0 or done == rule.generations:
+                policies = [linear.policy(scenario, at.mean) for scenario in self._scenarios]
+                self._keep_row(self._held_out.serve_policies(0, policies), "rule", done)
+                self._write_progress()
             self._save({"mean": at.mean, "deviation": at.deviation}, number + 1)
-        policies = [linear.policy(scenario, at.mean) for scenario in self._scenarios]
-        self._keep_row(self._held_out.serve_policies(0, policies), "rule", rule.generations)
         with replacing(self._run / RULE) as partial:
             text = json.dumps(linear.content(at.mean), indent=1) + "\n"
             partial.write_text(text, encoding="utf-8")
