@@ -38,7 +38,7 @@ def tune_lookahead(
     ] = "filter",
     generations: Annotated[
         int, typer.Option(metavar="N", help="Of 48 candidates, each on four fleets.")
-    ] = 20,
+    ] = 32,
     seed: Annotated[int, typer.Option(metavar="S", help="Of the candidates' draws.")] = 0,
     jobs: Annotated[
         int | None, typer.Option(metavar="N", help="Processes; default: the cores.")
