@@ -175,7 +175,7 @@ def test_a_policy_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("no_such_module:X", "there is no module 'no_such_module'"),
         ("json:Nothing", "has no class 'Nothing'"),
         ("collections:OrderedDict", "needs an attribute name and the methods"),
-        (".", "is a folder; trained runs cannot be loaded"),
+        (".", "holds no config.yaml; name the folder of a training run"),
     ],
 )
 def test_what_is_no_policy_is_said(spec: str, said: str, tmp_path: Path) -> None:

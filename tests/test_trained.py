@@ -23,6 +23,7 @@ import carbon_gym
 from carbon_gym.envs.fleet_view import FleetView
 from carbon_gym.errors import InputError, InstallationError
 from carbon_gym.evaluation import Evaluation, evaluation_fleets
+from carbon_gym.policy import Policy
 from carbon_gym.router.policy import RouterPolicy
 from carbon_gym.scenario import Scenario, load_scenario
 from carbon_gym.simulator.arrays import NOWHERE
@@ -176,9 +177,31 @@ def test_a_scorer_serves_a_fleet_of_another_size_and_then_its_own(
         carbon_gym.make_policy(str(name), scenario) for name in (run, tmp_path / "router.npz")
     )
     for fleet in (laid, fleets(), laid):
-        wanted = served(router, fleet).ledger["deployment"]
-        np.testing.assert_array_equal(served(policy, fleet).ledger["deployment"], wanted)
-    assert len(np.unique(wanted)) > 4
+        assert choices_agree(policy, router, fleet) > (4 if fleet is laid else 1)
+
+
+def choices_agree(policy: Policy, router: RouterPolicy, fleet: Evaluation) -> int:
+    """Serve by the router; the policy chooses the same unless the best two are as good as equal.
+
+    Returns:
+        How many deployments were chosen.
+    """
+    simulator = Simulator(fleet.scenario, fleet.traces, fleet.grid)
+    for one in (policy, router):
+        one.accompany(simulator)  # type: ignore[attr-defined]
+        one.reset(simulator.fleet, simulator.slots)
+    view, used = FleetView(simulator), set()
+    while not simulator.done:
+        quotes = simulator.quote()
+        chosen, other = router.choose(quotes).copy(), policy.choose(quotes)
+        view.observe()
+        logits = router.router.logits(view.observation, view.layout)
+        for lane in np.flatnonzero(quotes.row != NOWHERE):
+            ours, theirs = logits[lane, chosen[lane]], logits[lane, other[lane]]
+            assert chosen[lane] == other[lane] or abs(ours - theirs) <= 2e-5
+        used |= set(chosen[quotes.row != NOWHERE].tolist())
+        simulator.commit(chosen)
+    return len(used)
 
 
 @pytest.mark.parametrize("algo", ["maskable-ppo", "qrdqn"])
