@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -69,31 +70,83 @@ def clone(
                 f"row {wrong[0]}: action {actions[wrong[0]]} is outside its mask; leave such rows "
                 "out, or give no masks"
             )
+
+    def logits_of(seen: torch.Tensor) -> torch.Tensor:
+        distribution: Any = policy.get_distribution(seen)
+        logits: torch.Tensor = distribution.distribution.logits
+        return logits
+
     policy.set_training_mode(True)
-    optimizer = torch.optim.Adam(policy.parameters(), lr=learning_rate)
-    order = np.random.default_rng(seed)
+    lessons = imitate(
+        logits_of,
+        torch.optim.Adam(policy.parameters(), lr=learning_rate),
+        observations,
+        actions,
+        masks,
+        learned,
+        epochs=epochs,
+        batch_size=batch_size,
+        order=np.random.default_rng(seed),
+    )
     losses = []
+    for loss, agreement in lessons:
+        losses.append(loss)
+        on_epoch(loss, agreement)
+    policy.set_training_mode(False)
+    return losses
+
+
+def imitate(
+    logits_of: Callable[[torch.Tensor], torch.Tensor],
+    optimizer: torch.optim.Optimizer,
+    observations: NDArray[np.float32] | Stacked,
+    actions: NDArray[np.int64],
+    masks: NDArray[np.bool_] | None,
+    rows: NDArray[np.int64],
+    *,
+    epochs: int,
+    batch_size: int,
+    order: np.random.Generator,
+    schedule: torch.optim.lr_scheduler.LRScheduler | None = None,
+) -> Iterator[tuple[float, float]]:
+    """The loop behind `clone`, for whatever gives logits (B, D) of observations (B, n).
+
+    Args:
+        logits_of: Of a batch, on the device of the optimizer's parameters.
+        optimizer: Of what is learned.
+        observations: As of `clone`.
+        actions: Likewise; allowed ones.
+        masks: Likewise; None: all are allowed.
+        rows: What to learn from.
+        epochs: Passes.
+        batch_size: Turns in a step.
+        order: Shuffles the rows.
+        schedule: Stepped with every batch; None: the rate stays.
+
+    Yields:
+        Mean loss of each epoch, nats a turn, and agreement, as `clone` tells them.
+    """
+    device = optimizer.param_groups[0]["params"][0].device
     for _ in range(epochs):
         total, agreed = 0.0, 0
-        shuffled = order.permutation(learned)
-        for begin in range(0, len(learned), batch_size):
+        shuffled = order.permutation(rows)
+        for begin in range(0, len(rows), batch_size):
             # In order: kinder to a memory map.
             batch = np.sort(shuffled[begin : begin + batch_size])
             seen, done = (
-                torch.as_tensor(np.asarray(array[batch])).to(policy.device)
+                torch.as_tensor(np.asarray(array[batch])).to(device)
                 for array in (observations, actions)
             )
-            logits = policy.get_distribution(seen).distribution.logits  # type: ignore[union-attr]
+            logits = logits_of(seen)
             if masks is not None:
                 allowed = torch.as_tensor(np.asarray(masks[batch]), dtype=torch.bool)
-                logits = logits.masked_fill(~allowed.to(policy.device), -torch.inf)
+                logits = logits.masked_fill(~allowed.to(device), -torch.inf)
             loss = nn.functional.cross_entropy(logits, done.long())
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
+            if schedule is not None:
+                schedule.step()
             total += float(loss.detach()) * len(batch)
             agreed += int((logits.detach().argmax(dim=1) == done).sum())
-        losses.append(total / len(learned))
-        on_epoch(losses[-1], agreed / len(learned))
-    policy.set_training_mode(False)
-    return losses
+        yield total / len(rows), agreed / len(rows)

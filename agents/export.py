@@ -19,7 +19,7 @@ from carbon_gym.envs.layout import ObservationLayout
 from carbon_gym.errors import InputError
 from carbon_gym.fleet.deployments import Deployments
 from carbon_gym.router.plan import OWN, signature
-from carbon_gym.router.weights import Weights, write_router
+from carbon_gym.router.weights import Weights, read_router, write_router
 from carbon_gym.scenario import load_scenario
 from carbon_gym.scenario.load import read_yaml_mapping
 
@@ -100,6 +100,10 @@ def export_run(run: Path, path: Path) -> dict[str, Any]:
     """
     if not (run / "config.yaml").is_file():
         raise InputError(f"{run}: holds no config.yaml; name the folder of a training run")
+    if (run / "router.npz").is_file():  # a policy search leaves nothing else
+        weights, header = read_router(run / "router.npz")
+        write_router(path, weights, {name: header[name] for name in ("layout", "recipe")})
+        return dict(header["recipe"])
     config = read_yaml_mapping(run / "config.yaml")
     model = run / "best" / "model.zip"
     state = _read_state(model)

@@ -16,17 +16,19 @@ from baselines.clairvoyant import Clairvoyant
 from baselines.faircarbon import FairCarbon
 from baselines.gar_eps import GarEps
 from baselines.gar_pd import GarPd
-from baselines.learned import Learned
+from baselines.learned import LEARNED, Learned, shipped
 from baselines.least_ttft import LeastTtft
 from baselines.lookahead import Lookahead
 from baselines.lower_bound import LowerBound
 from baselines.random_choice import RandomChoice
 from baselines.session_hash import SessionHash
+from baselines.settings import reference_of
 from baselines.single_model import LargestModel, SmallestModel
 from baselines.tuned import (
     BUDGETED,
     budget_price_g,
     files_of,
+    knobs_of,
     notes_on,
     quality_target,
     queue_of,
@@ -70,6 +72,7 @@ POLICIES: dict[str, Callable[..., Any]] = {
 __all__ = [
     "BUDGETED",
     "CCAR",
+    "LEARNED",
     "POLICIES",
     "CacheAware",
     "CarbonGreedy",
@@ -90,9 +93,12 @@ __all__ = [
     "SmallestModel",
     "budget_price_g",
     "files_of",
+    "knobs_of",
     "notes_on",
     "quality_target",
     "queue_of",
+    "reference_of",
     "scale_co2_g",
+    "shipped",
     "tuned_options",
 ]

@@ -26,6 +26,6 @@ def setting_of(scenario: Scenario | None) -> Setting:
     return "congested" if scenario.capacity.rule == "turns" else "filter"
 
 
-def reference_of(setting: Setting) -> str:
+def reference_of(scenario: Scenario) -> str:
     """The rule-based router that a learned one has to beat there, at its quality and latency."""
-    return "ccar-budget" if setting == "budget" else "ccar"
+    return "ccar-budget" if setting_of(scenario) == "budget" else "ccar"

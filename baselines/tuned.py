@@ -171,7 +171,7 @@ def files_of(policy: str, scenario: Scenario | None) -> list[Path]:
     if policy in GATED:
         return [gate_of(scenario)]
     if policy == LEARNED:
-        return [best_shipped(scenario)]
+        return [best_shipped(scenario), knobs_of(scenario)]
     if policy in LOOKAHEADS:
         return [lookahead_file(scenario), knobs_of(scenario)]
     if policy in SHADOWED:

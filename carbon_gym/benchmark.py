@@ -131,7 +131,7 @@ def policy_key(name: str, evaluation: Evaluation) -> str:
     """Hash of what a policy's rows depend on: sources, gates and knobs, its own and references'."""
     digest = hashlib.sha256(name.encode())
     baselines, scenario = our_package("baselines"), evaluation.scenario
-    files = [*_sources_of("baselines"), *_own_files(name)]
+    files = [*_sources_of("baselines"), *_own_files(name, scenario)]
     for policy in (name, *references_in(scenario)):
         files += baselines.files_of(policy, scenario)
     for path in files:
@@ -145,12 +145,15 @@ def is_folder(policy: str) -> bool:
     return policy not in known and ":" not in policy and Path(policy).is_dir()
 
 
-def _own_files(name: str) -> list[Path]:
+def _own_files(name: str, scenario: Scenario) -> list[Path]:
     """Files that a policy that is not one of the fixed ones is made of."""
-    path, folder = Path(name), is_folder(name)
-    if folder or name.endswith(".npz"):
+    path, folder, baselines = Path(name), is_folder(name), our_package("baselines")
+    if folder or name.endswith(".npz") or name == baselines.LEARNED:
         here = Path(__file__).parent
         code = [file for part in ("envs", "router") for file in sorted((here / part).glob("*.py"))]
+        code.append(baselines.knobs_of(scenario))  # its scale is in what routers see
+        if name == baselines.LEARNED:
+            return code
         if not folder:
             return [path, *code]
         run = ("router.npz", "config.yaml", "scenario.yaml", "best/model.zip")

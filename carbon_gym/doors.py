@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from carbon_gym.errors import InputError, InstallationError, did_you_mean
+from carbon_gym.errors import InputError, InstallationError, did_you_mean, from_extra
 from carbon_gym.policy import Policy
 
 if TYPE_CHECKING:
@@ -110,15 +110,8 @@ def _folder_policy(name: str, scenario: Scenario | None, options: dict[str, Any]
             "them out"
         )
     our_package("agents")
-    try:
+    with from_extra(f"policy {name!r}: a training run", "train", ", or name its router.npz"):
         from agents.trained import TrainedPolicy
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] in ("agents", "carbon_gym"):
-            raise
-        raise InstallationError(
-            f"policy {name!r}: a training run needs {error.name}; run "
-            '`pip install "carbon-gym[train]"`, or name its exported router.npz'
-        ) from None
     policy: Policy = TrainedPolicy(name)
     return policy
 

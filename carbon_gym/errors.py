@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class InputError(ValueError):
@@ -16,6 +17,33 @@ class InputError(ValueError):
 
 class InstallationError(ImportError):
     """A package that should be ours, or an optional extra, is missing or shadowed."""
+
+
+_OURS = ("agents", "baselines", "carbon_gym")
+_DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+
+
+@contextmanager
+def from_extra(what: str, extra: str = "train", otherwise: str = "") -> Iterator[None]:
+    """Around imports of what an optional extra brings: a missing package is said with its fix.
+
+    Args:
+        what: What needs it, for the sentence.
+        extra: Of the distribution.
+        otherwise: What else would do, appended.
+
+    Raises:
+        InstallationError: A package that is not ours is missing.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] in _OURS:
+            raise
+        needed = _DISTRIBUTIONS.get(error.name, error.name)
+        raise InstallationError(
+            f'{what} needs {needed}; run `pip install "carbon-gym[{extra}]"`{otherwise}'
+        ) from None
 
 
 def did_you_mean(given: object, known: Iterable[object]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -125,8 +124,8 @@ def _members(text: str, scenario: Scenario) -> tuple[str, str | None, list[Membe
             if policies.count(policy) > 1:
                 raise InputError(f"{text!r} names {policy!r} twice; name each once")
         return f"named {named.strip()}", named.strip(), [_member(p) for p in policies]
-    if text == LEARNED and (files := _shipped(scenario)) is not None:
-        return LEARNED, LEARNED, [_member(_from_here(file)) for file in files]
+    if text == LEARNED:
+        return LEARNED, LEARNED, [_member(_from_here(file)) for file in _shipped(scenario)]
     recipe = _recipe(text)
     config = recipe.get("config")
     if not isinstance(config, Mapping) or not config:
@@ -155,16 +154,9 @@ def _check_different(members: Sequence[Member]) -> None:
         first[member.seed] = member.policy
 
 
-def _shipped(scenario: Scenario) -> list[Path] | None:
-    """Files of the routers that are shipped for a scenario; None: none are with this version."""
-    our_package("baselines")
-    try:
-        shipped = importlib.import_module("baselines.learned").shipped
-    except ModuleNotFoundError as error:
-        if error.name != "baselines.learned":
-            raise
-        return None
-    files = [Path(file) for file in shipped(scenario)]
+def _shipped(scenario: Scenario) -> list[Path]:
+    """Files of the routers that are shipped for a scenario's setting."""
+    files: list[Path] = our_package("baselines").shipped(scenario)
     if not files:
         raise InputError(
             f"policy {LEARNED!r}: no router is shipped for the setting of {scenario.name}; train "

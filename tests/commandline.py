@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from carbon_gym.cli import main
@@ -44,6 +48,21 @@ def carbon_gym(*arguments: Any) -> Outcome:
         texts.append(stream.read())
     assert isinstance(code, int)
     return Outcome(code, *texts)
+
+
+def program(code: str) -> str:
+    """What a Python program prints that is run by itself, with this checkout's packages."""
+    import carbon_gym as package
+
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        env={**os.environ, "PYTHONPATH": str(Path(package.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def benchmark(*arguments: Any) -> Outcome:

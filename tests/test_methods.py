@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,20 +11,22 @@ import pytest
 import yaml
 from made_up import TINY, write_made_up
 
+from baselines import reference_of
 from carbon_gym import methods as grouping
 from carbon_gym.benchmark import policy_key
-from carbon_gym.cli.evaluate import reference_in
 from carbon_gym.errors import InputError
 from carbon_gym.evaluation import evaluation_fleets
 from carbon_gym.methods import Member, Method, methods_of, with_reference
+from carbon_gym.metrics.figures import CONSTRAINTS
 from carbon_gym.metrics.guard import over_fleets
-from carbon_gym.metrics.methods import CONSTRAINTS, method_figures
+from carbon_gym.metrics.methods import method_figures
 from carbon_gym.metrics.seeds import (
     improvement_interval,
     interquartile_interval,
     interquartile_mean,
 )
 from carbon_gym.report.evaluation import evaluation_tables
+from carbon_gym.resources import packaged
 from carbon_gym.scenario import load_scenario
 
 
@@ -107,14 +107,27 @@ def test_a_folder_named_like_a_policy_is_not_meant(
     assert before[1] != after[1]
 
 
+def test_what_a_router_sees_depends_on_the_scenarios_knobs(
+    routers: list[str], tmp_path: Path
+) -> None:
+    """Its scale is theirs, and under a budget its target: other knobs, other rows."""
+    knobs = tmp_path / "knobs.json"
+    source = packaged("tuned/tiny.json").read_text(encoding="utf-8")
+    keys = []
+    for text in (source, source + "\n"):
+        knobs.write_text(text, encoding="utf-8")
+        scenario = TINY.model_copy(update={"knobs": str(knobs)})
+        evaluation = evaluation_fleets(scenario, fleets=1, sessions=5)
+        keys.append([policy_key(name, evaluation) for name in ("learned", routers[0])])
+    assert all(before != after for before, after in zip(*keys, strict=True))
+
+
 def test_learned_stands_for_all_that_is_shipped(
     routers: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shipping = ModuleType("baselines.learned")
-    shipping.shipped = lambda scenario: [Path(router) for router in routers]  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "baselines.learned", shipping)
+    monkeypatch.setattr("baselines.shipped", lambda scenario: [Path(router) for router in routers])
     assert names(methods_of(["learned", "ccar"], TINY)) == {"learned": [0, 1], "ccar": [None]}
-    shipping.shipped = lambda scenario: []  # type: ignore[attr-defined]
+    monkeypatch.setattr("baselines.shipped", lambda scenario: [])
     with pytest.raises(InputError, match="no router is shipped for the setting of tiny"):
         methods_of(["learned"], TINY)
 
@@ -144,8 +157,8 @@ def test_the_reference_is_one_of_them_or_put_first(routers: list[str]) -> None:
 
 
 def test_the_reference_of_a_setting() -> None:
-    assert reference_in(TINY) == "ccar"
-    assert reference_in(load_scenario("sharegpt-budget")) == "ccar-budget"
+    assert reference_of(TINY) == "ccar"
+    assert reference_of(load_scenario("sharegpt-budget")) == "ccar-budget"
 
 
 # --- figures ----------------------------------------------------------------------------------

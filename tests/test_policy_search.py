@@ -214,6 +214,8 @@ def test_the_command_trains_and_goes_on(tmp_path: Path) -> None:
     assert content(run)["steps"] >= 2 * SMALL["total_steps"]
     policy = make_policy(str(run), load_scenario("tiny"))
     assert isinstance(policy, RouterPolicy)
+    assert carbon_gym("export", str(run), "--out", str(tmp_path / "out.npz")).code == 0
+    assert load_router(tmp_path / "out.npz").recipe == load_router(run / "router.npz").recipe
 
 
 def test_the_command_names_what_it_does_not_know(tmp_path: Path) -> None:

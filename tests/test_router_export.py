@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +10,10 @@ import numpy as np
 import pytest
 import yaml
 from commandline import carbon_gym as command
+from commandline import program
 from env_worlds import TINY
 from scoring import layout_of, permuted, random_masks, random_observations, scorer_policy
 
-import carbon_gym
 from carbon_gym.errors import InputError
 from carbon_gym.router import load_router
 
@@ -154,16 +151,9 @@ def test_it_runs_without_torch_and_without_numba(
     )
     if before:
         code = code.replace('"numba", ', "")
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code],
-        env={**os.environ, "PYTHONPATH": str(Path(carbon_gym.__file__).parents[1])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    printed = program(code)
     wanted = load_router(exported).act(observations, np.ones((5, 60)), layout_of())
-    assert done.stdout.strip() == str(wanted.tolist())
+    assert printed.strip() == str(wanted.tolist())
 
 
 # ----------------------------------------------------------------------------- the file

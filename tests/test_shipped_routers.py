@@ -88,7 +88,7 @@ def test_it_emits_less_than_the_rules_on_held_out_fleets(setting: Setting) -> No
     On days as short as these a queue ends off its target; the difference counts at its price.
     """
     scenario = scenario_in(setting)
-    rule = reference_of(setting)
+    rule = reference_of(scenario)
     learned, places, theirs = figures(scenario, "learned", "lookahead-places", rule)
     price_g = 0.6 * budget_price_g(scenario) if setting == "budget" else 0.0
     for ours in (learned, places):

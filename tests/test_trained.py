@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import shutil
-import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
@@ -17,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commandline import carbon_gym as command
+from commandline import program
 from inputs import write_grid
 
 import carbon_gym
@@ -326,15 +325,8 @@ def test_without_torch_it_says_what_to_install(
         f"try:\n    carbon_gym.make_policy({str(copied)!r})\n"
         "except carbon_gym.errors.InstallationError as error:\n    print(error)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code],
-        env={**os.environ, "PYTHONPATH": str(Path(carbon_gym.__file__).parents[1])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert 'a training run needs torch; run `pip install "carbon-gym[train]"`' in done.stdout
+    printed = program(code)
+    assert 'a training run needs torch; run `pip install "carbon-gym[train]"`' in printed
     monkeypatch.setitem(sys.modules, "agents", None)
     with pytest.raises(InstallationError):
         carbon_gym.make_policy(str(copied))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from torch import nn
 
+from agents.cloning import imitate
+from agents.export import router_weights
 from agents.policy_search.fleets import Fleets, decisions
 from agents.scorer import DeploymentScorer
 from carbon_gym.policy import Policy
@@ -14,7 +15,7 @@ from carbon_gym.router.weights import Weights
 PRIOR = 5.0
 """Weight of CCAR's own price in the logits at the beginning (ASSUMED)."""
 _BATCH, _RATE = 512, 1e-2
-_CLIPPED = -torch.inf
+"""Turns of a step and highest rate of Adam, one cycle over all epochs (ASSUMED)."""
 
 
 def fresh(fleets: Fleets, width: int, turn_width: int, seed: int) -> DeploymentScorer:
@@ -58,31 +59,25 @@ def clone(
     del parts
     learned = [p for name, p in scorer.named_parameters() if not name.startswith("value")]
     optimizer = torch.optim.Adam(learned, lr=_RATE)
-    steps = epochs * max(1, len(seen) // _BATCH)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=steps + 1)
-    order = np.random.default_rng([seed, 1])
+    steps = epochs * -(-len(seen) // _BATCH)
+    lessons = imitate(
+        lambda batch: scorer(batch)[0],
+        optimizer,
+        seen,
+        done,
+        masks,
+        np.arange(len(seen)),
+        epochs=epochs,
+        batch_size=_BATCH,
+        order=np.random.default_rng([seed, 1]),
+        schedule=torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=steps + 1),
+    )
     scorer.train()
-    agreed = []
-    for _ in range(epochs):
-        rows, right = order.permutation(len(seen)), 0
-        for begin in range(0, max(1, len(rows) // _BATCH) * _BATCH, _BATCH):
-            batch = np.sort(rows[begin : begin + _BATCH])
-            logits, _ = scorer(torch.from_numpy(seen[batch]))
-            logits = logits.masked_fill(~torch.from_numpy(masks[batch]), _CLIPPED)
-            actions = torch.from_numpy(done[batch])
-            loss = nn.functional.cross_entropy(logits, actions)
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            schedule.step()
-            right += int((logits.argmax(dim=1) == actions).sum())
-        agreed.append(right / (max(1, len(rows) // _BATCH) * min(_BATCH, len(rows))))
+    agreed = [agreement for _, agreement in lessons]
     scorer.eval()
     return agreed
 
 
 def weights_of(scorer: DeploymentScorer) -> Weights:
     """The scorer's weights as a router has them."""
-    from agents.export import router_weights
-
     return router_weights(scorer.state_dict())

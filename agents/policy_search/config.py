@@ -1,4 +1,7 @@
-"""What a policy search is: every argument, validated."""
+"""What a policy search is: every argument, validated.
+
+Defaults are ASSUMED: what did well on validation.
+"""
 
 from __future__ import annotations
 

@@ -24,9 +24,11 @@ Floats = NDArray[np.float64]
 _FIRST, _SECOND, _TINY = 0.9, 0.98, 1e-8
 """Decay of Adam's moments: shorter memories than usual, there are few steps (ASSUMED)."""
 _LEAST_SCALE = 1e-3
+"""Of an array whose weights are all near 0 (ASSUMED)."""
 MOST_HARM = 0.008
 """In units of the cost, i.e. of the reference's CO2 (ASSUMED)."""
 _SHRINK, _GROW = 0.7, 1.2
+"""Factors on σ (ASSUMED)."""
 
 
 @dataclass(frozen=True, eq=False)

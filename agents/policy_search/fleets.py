@@ -114,7 +114,7 @@ class Fleets:
             whole = self._laid[scenario]
             part = slice(number * self.each, (number + 1) * self.each)
             laid = replace(whole, traces=whole.traces[part], days=whole.days[part])
-            name = reference_of(setting_of(laid.scenario))
+            name = reference_of(laid.scenario)
             policy = make_policy(name, laid.scenario)
             simulator = Simulator(laid.scenario, laid.traces, laid.grid)
             view = FleetView(simulator, self._layouts.get(scenario))

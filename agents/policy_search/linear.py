@@ -24,8 +24,8 @@ Measure = Callable[[int, Floats], Floats]
 _SPREAD = 0.15
 """Standard deviation of every weight at the beginning (ASSUMED)."""
 _LEAST_SPREAD = 0.004
-_KEPT = 0.3
-"""Share of the mean, and 0.5 of the spread, that a generation keeps of the one before."""
+_KEPT, _KEPT_SPREAD = 0.3, 0.5
+"""Shares of the mean and of the spread that a generation keeps of the one before (all ASSUMED)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,9 @@ class LinearSearch:
         share = (ranks / ranks.sum())[:, None]
         mean = _KEPT * at.mean + (1.0 - _KEPT) * (share * elite).sum(axis=0)
         found = np.sqrt((share * (elite - at.mean) ** 2).sum(axis=0))
-        deviation = np.maximum(0.5 * at.deviation + 0.5 * found, _LEAST_SPREAD)
+        deviation = np.maximum(
+            _KEPT_SPREAD * at.deviation + (1.0 - _KEPT_SPREAD) * found, _LEAST_SPREAD
+        )
         return Spread(mean, deviation), float(costs[0])
 
     def policy(self, scenario: Scenario, weights: Floats) -> Lookahead:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import yaml
 from numpy.typing import NDArray
 from torch.utils.tensorboard import SummaryWriter
 
@@ -21,7 +20,8 @@ from agents.policy_search.config import Es
 from agents.policy_search.fleets import Fleets
 from agents.policy_search.linear import LinearSearch, Spread
 from agents.policy_search.workers import Workers, measured_by
-from agents.training.outcome import Outcome
+from agents.training.folder import CONFIG, PROGRESS, SCENARIO, Outcome, write_yaml
+from agents.training.progress import Row, order
 from baselines.settings import reference_of, setting_of
 from carbon_gym import __version__
 from carbon_gym.doors import make_policy
@@ -36,11 +36,9 @@ from carbon_gym.scenario import load_scenario
 from carbon_gym.scenario.load import read_yaml_mapping
 from carbon_gym.scenario.scenario import Scenario
 
-CONFIG, SCENARIO, PROGRESS = "config.yaml", "scenario.yaml", "progress.json"
 ROUTER, RULE, STATE = "router.npz", "rule.json", "state.npz"
-Row = dict[str, Any]
 _LEAST_STEP = 0.1
-"""Share of the step that is left at the end."""
+"""Share of the step that is left at the end (ASSUMED)."""
 
 
 class _Stopped(Exception):  # noqa: N818 (nothing went wrong)
@@ -126,8 +124,8 @@ class _Search:
             state = self._read_state()
         else:
             for scenario, name in zip(self._scenarios, _scenario_files(config), strict=True):
-                _write_yaml(run / name, scenario.to_dict())
-        _write_yaml(run / CONFIG, config.model_dump(mode="json"))
+                write_yaml(run / name, scenario.to_dict())
+        write_yaml(run / CONFIG, config.model_dump(mode="json"))
         self._log = SummaryWriter(str(run))
         finished = True
         network = config.network
@@ -157,8 +155,7 @@ class _Search:
             self._measure(weights_of(scorer), "untrained", 0)
         if config.warm_start != "none":
             policies = [
-                make_policy(reference_of(setting_of(scenario)), scenario)
-                for scenario in self._scenarios
+                make_policy(reference_of(scenario), scenario) for scenario in self._scenarios
             ]
             if config.warm_start == "rule":
                 linear, found = self._find_rule(state, workers)
@@ -256,7 +253,7 @@ class _Search:
         """Validate a scorer; it is kept if it is the best so far, and not untrained."""
         row = self._keep_row(self._held_out.serve(0, weights), stage, generation)
         trained = [one for one in self._rows if one["stage"] in ("cloned", "evolved")]
-        if row in trained and row is min(trained, key=_order):
+        if row in trained and row is min(trained, key=order):
             layout = self._fleets.group(0)[0].view.layout
             header = {"layout": signature(layout), "recipe": self._recipe(row)}
             write_router(self._run / ROUTER, weights, header)
@@ -326,14 +323,14 @@ class _Search:
             "total_steps": self._config.total_steps,
             "seconds": round(self._elapsed_s(), 1),
             "reference": {
-                "policy": reference_of(setting_of(self._scenarios[0])),
+                "policy": reference_of(self._scenarios[0]),
                 "scenarios": {
                     scenario.name: asdict(group.reference)
                     for scenario, group in zip(self._scenarios, groups, strict=True)
                 },
             },
             "faircarbon": {"co2_relative": float(np.mean(shares))},
-            "best": min(trained, key=_order) if trained else None,
+            "best": min(trained, key=order) if trained else None,
             "validations": self._rows,
         }
 
@@ -372,16 +369,5 @@ class _Search:
 _SEARCHED = ("weights", "scale", "first", "second", "sigma")
 
 
-def _order(row: Row) -> tuple[float, float]:
-    """Least CO2 with all constraints kept; before that, least missed in sum."""
-    return sum(row["missed"].values()), row["co2_relative"]
-
-
 def _scenario_files(config: Es) -> list[str]:
     return [SCENARIO, *(f"beside-{number}.yaml" for number, _ in enumerate(config.beside, 1))]
-
-
-def _write_yaml(path: Path, content: dict[str, Any]) -> None:
-    with replacing(path) as partial:
-        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-        partial.write_text(text, encoding="utf-8")

@@ -72,10 +72,11 @@ def better(row: Row, than: Row | None) -> bool:
 
     A row with figures of whole fleets goes before one without, and by those figures.
     """
-    return than is None or _order(row) < _order(than)
+    return than is None or order(row) < order(than)
 
 
-def _order(row: Row) -> tuple[bool, float, float]:
+def order(row: Row) -> tuple[bool, float, float]:
+    """Sort key of validations, best first; see `better`."""
     counted = row.get("fleet", row)
     return "fleet" not in row, sum(counted["missed"].values()), counted["co2_relative"]
 

@@ -9,24 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 from stable_baselines3.common.logger import configure
 
 from agents.training.callbacks import Checkpoint, Stopped, Validate
 from agents.training.checkpoints import load_checkpoint
 from agents.training.config import Config, load_config
+from agents.training.folder import CONFIG, PROGRESS, SCENARIO, Outcome, write_yaml
 from agents.training.model import ALGORITHMS, make_model
-from agents.training.outcome import Outcome
 from agents.training.progress import Progress
 from agents.training.validation import HeldOut, HeldOutFleets, validate, validate_fleets
 from agents.training.warm_start import prepare, teach
 from agents.vec_env import CarbonVecEnv
 from carbon_gym.errors import InputError
-from carbon_gym.files import make_writable_folder, remove_if_empty, replacing
+from carbon_gym.files import make_writable_folder, remove_if_empty
 from carbon_gym.scenario import load_scenario
 from carbon_gym.scenario.scenario import Scenario
-
-CONFIG, SCENARIO, PROGRESS = "config.yaml", "scenario.yaml", "progress.json"
 
 
 def read_run(run: Path, **options: Any) -> tuple[Config, Scenario]:
@@ -122,8 +119,8 @@ def _train(
         if lesson is not None:
             teach(model, lesson, run)
         # Last: before that there is nothing to go on from.
-        _write_yaml(run / SCENARIO, scenario.to_dict())
-    _write_yaml(run / CONFIG, config.model_dump(mode="json"))
+        write_yaml(run / SCENARIO, scenario.to_dict())
+    write_yaml(run / CONFIG, config.model_dump(mode="json"))
     callbacks = [
         Validate(
             run,
@@ -158,9 +155,3 @@ def _train(
         env.close()
     content = json.loads((run / PROGRESS).read_text(encoding="utf-8"))
     return Outcome(finished, model.num_timesteps, content)
-
-
-def _write_yaml(path: Path, content: dict[str, Any]) -> None:
-    with replacing(path) as partial_path:
-        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-        partial_path.write_text(text, encoding="utf-8")

@@ -5,10 +5,19 @@ from __future__ import annotations
 import difflib
 from datetime import date
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
+
+import typer
 
 from carbon_gym.errors import InputError
 
+ScenariosOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="Packaged scenario or YAML file; may be repeated. Default: sharegpt.",
+    ),
+]
 Word = TypeVar("Word", bound=str)
 Format = Literal["tokens", "sharegpt", "messages"]
 

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from carbon_gym.cli.choices import at_least_one, day, one_of
+from carbon_gym.cli.choices import ScenariosOption, at_least_one, day, one_of
 from carbon_gym.cli.comparing import (
     SPLITS,
     ConversationsOption,
@@ -30,12 +30,13 @@ from carbon_gym.cli.comparing import (
     with_notes,
 )
 from carbon_gym.cli.console import output_console
+from carbon_gym.doors import our_package
 from carbon_gym.errors import InputError
 from carbon_gym.evaluation import Evaluation, evaluation_fleets
 from carbon_gym.methods import Method, methods_of, with_reference
 from carbon_gym.report.evaluation import evaluation_tables
 from carbon_gym.report.evaluation_file import EvaluationFile
-from carbon_gym.scenario import Scenario, load_scenario
+from carbon_gym.scenario import load_scenario
 from carbon_gym.scenario.schema import Split
 
 DEFAULT_SCENARIOS = ["sharegpt"]
@@ -59,13 +60,7 @@ def evaluate(
             "shipped routers, and whatever is written as METHOD=POLICY,POLICY.",
         ),
     ],
-    scenario: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="Packaged scenario or YAML file; may be repeated. Default: sharegpt.",
-        ),
-    ] = None,
+    scenario: ScenariosOption = None,
     reference: Annotated[
         str | None,
         typer.Option(
@@ -110,8 +105,9 @@ def evaluate(
         for source in dict.fromkeys(scenario or DEFAULT_SCENARIOS)
     ]
     check_before_the_work(scenarios)
+    rule_of = our_package("baselines").reference_of
     compared = [
-        with_reference(methods_of(policies, chosen), reference or reference_in(chosen), chosen)
+        with_reference(methods_of(policies, chosen), reference or rule_of(chosen), chosen)
         for chosen in scenarios
     ]
     folder = out or Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-evaluation"
@@ -122,11 +118,6 @@ def evaluate(
             evaluation = evaluation_fleets(chosen, **size)  # type: ignore[arg-type]
             _evaluate(console, evaluation, methods, against, processes, file, part)
     console.print(f"{file.path}  ({time.perf_counter() - began:.0f} s)", soft_wrap=True)
-
-
-def reference_in(scenario: Scenario) -> str:
-    """The rule that a router is compared with unless another is named."""
-    return "ccar-budget" if scenario.bounds.quality_constraint == "budget" else "ccar"
 
 
 def _evaluate(

@@ -9,7 +9,7 @@ import typer
 
 from carbon_gym.cli.console import output_console
 from carbon_gym.doors import our_package
-from carbon_gym.errors import InstallationError
+from carbon_gym.errors import from_extra
 from carbon_gym.files import check_writable_file
 
 
@@ -24,14 +24,8 @@ def export(
     """
     check_writable_file(out, "--out")
     our_package("agents")
-    try:
+    with from_extra("export"):
         from agents.export import export_run
-    except ModuleNotFoundError as error:
-        if error.name not in ("torch", "stable_baselines3", "sb3_contrib"):
-            raise
-        raise InstallationError(
-            'export needs torch; run `pip install "carbon-gym[train]"`'
-        ) from None
     recipe = export_run(run, out)
     output_console().print(
         f"{out}: {out.stat().st_size:,} bytes, {recipe['scenario']}, seed {recipe['seed']}",

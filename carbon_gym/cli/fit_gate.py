@@ -13,7 +13,7 @@ from rich.console import Console
 
 from carbon_gym.cli.console import output_console
 from carbon_gym.doors import our_package
-from carbon_gym.errors import InstallationError
+from carbon_gym.errors import from_extra
 from carbon_gym.evaluation import evaluation_fleets
 from carbon_gym.files import make_writable_folder, replacing
 from carbon_gym.report.style import new_figure, save
@@ -38,12 +38,8 @@ def fit_gate(
     Examples:
       carbon-gym fit-gate --scenario congested --out gates
     """
-    try:
+    with from_extra("fit-gate"):
         import sklearn  # noqa: F401
-    except ModuleNotFoundError:
-        raise InstallationError(
-            'fit-gate needs scikit-learn; run `pip install "carbon-gym[train]"`'
-        ) from None
     our_package("baselines")
     from baselines.fit_gate import fit_gate as fit
 

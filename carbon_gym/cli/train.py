@@ -16,14 +16,14 @@ import typer
 
 from carbon_gym.cli.console import output_console, turns_bar
 from carbon_gym.doors import our_package
-from carbon_gym.errors import InputError, InstallationError
+from carbon_gym.errors import InputError, from_extra
 from carbon_gym.resources import packaged
 from carbon_gym.scenario import load_scenario
 from carbon_gym.scenario.load import read_yaml_mapping
 
 if TYPE_CHECKING:
     from agents.training.config import Config, Run
-    from agents.training.outcome import Outcome
+    from agents.training.folder import Outcome
     from carbon_gym.scenario.scenario import Scenario
 
 EXAMPLES = """\b
@@ -80,15 +80,11 @@ def train(
     Ctrl-C ends the rollout, leaves a checkpoint and says how to go on.
     """
     our_package("agents")
-    try:
+    with from_extra("train"):
+        import torch  # noqa: F401
+
         from agents.policy_search.config import SEARCHES
         from agents.training.config import CONFIGS, load_run
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] in ("agents", "carbon_gym"):
-            raise
-        raise InstallationError(
-            f'train needs {error.name}; run `pip install "carbon-gym[train]"`'
-        ) from None
     options = {"total_steps": total_steps, "device": device}
     if resume is not None:
         given = {"algo": algo, "config": config, "scenario": scenario, "seed": seed, "out": out}
@@ -140,7 +136,8 @@ def _of_folder(run: Path, options: dict[str, Any]) -> tuple[Run, Worker, list[Sc
     """Configuration, worker and scenarios of a run's folder."""
     from agents.policy_search.config import SEARCHES
     from agents.policy_search.run import read_search
-    from agents.training.run import CONFIG, read_run
+    from agents.training.folder import CONFIG
+    from agents.training.run import read_run
 
     chosen: Run
     path = run / CONFIG

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from carbon_gym.cli.choices import at_least_one
+from carbon_gym.cli.choices import ScenariosOption, at_least_one
 from carbon_gym.cli.console import output_console
 from carbon_gym.doors import our_package
 from carbon_gym.evaluation import evaluation_fleets
@@ -30,13 +30,7 @@ Examples:
 
 
 def tune_baselines(
-    scenario: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="Packaged scenario or YAML file; may be repeated. Default: sharegpt.",
-        ),
-    ] = None,
+    scenario: ScenariosOption = None,
     fleets: Annotated[
         int, typer.Option(metavar="K", help="Validation fleets (days).")
     ] = DEFAULT_FLEETS,

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from agents.policy_search.workers import Workers
 
 GROUPS, FLEETS, HELD_OUT = 8, 4, 8
-"""Groups of training fleets, fleets of a group over all scenarios, validation fleets of each."""
+"""Groups of training fleets, fleets of a group over all scenarios, validation fleets of each
+(ASSUMED)."""
 POPULATION = 48
+"""Candidates of a generation (ASSUMED)."""
 EXAMPLES = """\b
 Examples:
   carbon-gym tune-lookahead --setting congested --out weights

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from carbon_gym.datasets.reader import Dataset, Session
 from carbon_gym.envs.layout import DEPLOYMENT_WIDTH, ObservationLayout
-from carbon_gym.errors import InstallationError
+from carbon_gym.errors import from_extra
 from carbon_gym.fleet.deployments import Deployments
 from carbon_gym.scenario import Scenario, load_scenario, scenario_names
 
@@ -29,14 +29,10 @@ def check_minari() -> None:
     Raises:
         InstallationError: Something that it needs is missing.
     """
-    try:
+    with from_extra("--format minari", "minari"):
         import h5py  # noqa: F401
         import minari  # noqa: F401
         import PIL  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise InstallationError(
-            f'--format minari needs {error.name}; run `pip install "carbon-gym[minari]"`'
-        ) from None
 
 
 def write_minari(

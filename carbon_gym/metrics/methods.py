@@ -8,19 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from carbon_gym.metrics.figures import CONSTRAINTS, ROUNDING
 from carbon_gym.metrics.guard import over_fleets
 from carbon_gym.metrics.seeds import WHOLE, improvement_interval, interquartile_interval
-
-CONSTRAINTS = {
-    "quality_predicted": -1.0,
-    "ttft_p95_s": 1.0,
-    "quality_violation_rate": 1.0,
-    "ttft_violation_rate": 1.0,
-    "capacity_violation_rate": 1.0,
-}
-"""Figures over all turns that may not be worse than the reference's, and the sign of worse."""
-_ROUNDING = 1e-9
-"""Kept at exactly the reference's figure: sums in another order differ by less."""
 
 Row = Mapping[str, Any]
 Floats = NDArray[np.float64]
@@ -111,7 +101,7 @@ def _beside(
 def _kept(ours: Mapping[str, float], theirs: Mapping[str, float]) -> dict[str, bool]:
     """Which constraints are kept."""
     return {
-        name: bool(worse * (ours[name] - theirs[name]) <= _ROUNDING)
+        name: bool(worse * (ours[name] - theirs[name]) <= ROUNDING)
         for name, worse in CONSTRAINTS.items()
     }
 
