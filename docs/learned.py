@@ -4,7 +4,7 @@ Collects what `carbon-gym evaluate` and `carbon-gym train` wrote, and measures h
 into `docs/learned.json`; writes `docs/learned-routers.md` with its picture from that.
 
     python docs/learned.py --evaluations runs/study --trainings runs/learned
-    python docs/learned.py --behaviour   # runs of the policies: minutes
+    python docs/learned.py --behaviour --equal-quality   # runs of the policies: minutes
     python docs/learned.py --page        # only write the page again
 
 Every option replaces its own section of the file, the others stay.
@@ -19,6 +19,7 @@ from pathlib import Path
 
 from learned_behaviour import FLEETS, WATCHED, measure_behaviour
 from learned_collect import Entries, collect_evaluations, collect_trainings
+from learned_equal import measure_equal_quality
 from learned_page import write_page
 from rich.console import Console
 
@@ -27,7 +28,7 @@ from carbon_gym.files import replacing
 
 HERE = Path(__file__).resolve().parent
 FILE = "learned.json"
-SECTIONS = ("evaluations", "trainings", "behaviour")
+SECTIONS = ("evaluations", "trainings", "equal_quality", "behaviour")
 STUDY_TRAININGS = HERE.parent / "runs" / "study-trainings"
 STDERR = Console(stderr=True)
 
@@ -69,10 +70,14 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--behaviour", action="store_true", help="run the policies and watch them")
     parser.add_argument("--fleets", type=int, default=FLEETS, help=f"for --behaviour ({FLEETS})")
+    parser.add_argument(
+        "--equal-quality", action="store_true", help="under a budget: run routers at other targets"
+    )
     parser.add_argument("--page", action="store_true", help="only write the page")
     parser.add_argument("--out", type=Path, default=HERE, help="folder of results and page")
     options = parser.parse_args(arguments)
-    asked = options.evaluations, options.trainings, options.behaviour or None
+    runs = options.behaviour or options.equal_quality
+    asked = options.evaluations, options.trainings, runs or None
     if options.page == any(part is not None for part in asked):
         parser.error("say what to collect, or --page")
     path = options.out / FILE
@@ -83,6 +88,8 @@ def main(arguments: list[str] | None = None) -> None:
         results["trainings"] = collect_trainings(options.trainings, options.study_trainings)
     if not options.page:
         write_results(path, results)
+    if options.equal_quality:
+        _measure(results, path)
     if options.behaviour:
         _watch(results, path, options.fleets)
     write_page(results, options.out)
@@ -101,6 +108,14 @@ def _watch(results: Results, path: Path, fleets: int) -> None:
             write_results(path, results)
     except InputError as error:  # such as no shipped router
         raise SystemExit(f"{error}") from None
+
+
+def _measure(results: Results, path: Path) -> None:
+    """Run routers at several targets; the file is written after each."""
+    for name, entry in measure_equal_quality(results["equal_quality"]):
+        STDERR.print(name)
+        results["equal_quality"][name] = entry
+        write_results(path, results)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from budget_tables import number, percent, share, table
+from learned_equal import equal_quality_part, equal_quality_said
 from learned_picture import PICTURE, draw_curves
 from learned_tables import (
     BUDGET,
@@ -45,7 +46,7 @@ settings filter, congested and budget. How they are trained is said in [training
 what the figures are in [evaluate.md](evaluate.md). This page is made by
 
     python docs/learned.py --evaluations runs/study --trainings runs/learned
-    python docs/learned.py --behaviour
+    python docs/learned.py --behaviour --equal-quality
 
 from the folders of `carbon-gym evaluate` and `carbon-gym train`; figures are in
 `docs/learned.json`."""
@@ -81,8 +82,9 @@ def write_page(results: Results, folder: Path) -> None:
 def page(results: Results, conclusions: str = "") -> str:
     """The page: what was found, a section for everything that was collected, the conclusions."""
     found = Evaluations(results["evaluations"])
-    parts = [INTRODUCTION, _found(results, found), _main(found), _budget(found), _real(found)]
-    parts += [training_part(results), tried_part(results, found), _behaviour(results), conclusions]
+    parts = [INTRODUCTION, _found(results, found), _main(found), _budget(results, found)]
+    parts += [_real(found), training_part(results), tried_part(results, found)]
+    parts += [_behaviour(results), conclusions]
     return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
 
 
@@ -94,6 +96,7 @@ def _found(results: Results, found: Evaluations) -> str:
         _said(found, MAIN, filtered, "Against the best of CCAR's variants"),
         _said(found, MAIN, congested, "Where capacity is counted by turns"),
         _said(found, BUDGET, found.scenarios(BUDGET), "Where quality is a budget"),
+        equal_quality_said(results["equal_quality"]),
     ]
     same, of = agreeing(found)
     if of:
@@ -136,7 +139,7 @@ def _main(found: Evaluations) -> str:
     return "\n\n".join([*lines, *(comparison(found, MAIN, name) for name in scenarios)])
 
 
-def _budget(found: Evaluations) -> str:
+def _budget(results: Results, found: Evaluations) -> str:
     scenarios = found.scenarios(BUDGET)
     if not scenarios:
         return ""
@@ -146,6 +149,7 @@ def _budget(found: Evaluations) -> str:
         "([budget.md](budget.md)).",
     ]
     lines += [comparison(found, BUDGET, name) for name in scenarios]
+    lines += [part for part in [equal_quality_part(results["equal_quality"])] if part]
     return "\n\n".join(lines)
 
 

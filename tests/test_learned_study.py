@@ -145,6 +145,7 @@ def collected(folders: tuple[Path, Path, Path]) -> dict[str, Any]:
         "evaluations": collect.collect_evaluations(folders[0]),
         "trainings": collect.collect_trainings(folders[1], folders[2]),
         "behaviour": {},
+        "equal_quality": {},
     }
 
 
@@ -259,9 +260,46 @@ def test_an_unfinished_training_is_counted_as_such(folders: tuple[Path, Path, Pa
     content |= {"steps": 5, "best": None, "validations": content["validations"][:1]}
     path.write_text(json.dumps(content))
     trainings = module("learned_collect").collect_trainings(folders[1], folders[2])
-    page = module("learned_page").page({"evaluations": {}, "trainings": trainings, "behaviour": {}})
+    page = module("learned_page").page(
+        {"evaluations": {}, "trainings": trainings, "behaviour": {}, "equal_quality": {}}
+    )
     assert "| filter | 2 | 1 | 0 to 100 | 41 to 42 | – | 1.100 | 1.000 |" in page
     assert "1 trainings took 41 s" in page
+
+
+# ----------------------------------------------------------------- at equal realised quality
+
+
+def test_savings_at_equal_quality_are_read_off_the_curves() -> None:
+    equal = module("learned_equal")
+    fleets = 5
+    curve = {"co2_g": [[8.0] * fleets, [10.0] * fleets]}
+    curve |= {"quality_realised": [[0.6] * fleets, [0.7] * fleets], "policy": "a"}
+    reference = {"members": [{"co2_g": [[16.0] * fleets], "quality_realised": [[0.6] * fleets]}]}
+    entries = {
+        "sharegpt-budget | ccar-budget": reference,
+        "sharegpt-budget | learned": {"members": [curve, {**curve, "co2_g": [[4.0] * 5] * 2}]},
+    }
+    page = equal.equal_quality_part(entries)
+    assert "| sharegpt-budget | `learned` | 62.5 [62.5, 62.5] | 50.0 to 75.0 |" in page
+    assert "on sharegpt-budget 62.5 [62.5, 62.5] %" in equal.equal_quality_said(entries)
+    reference["members"][0]["quality_realised"] = [[0.5] * fleets]  # the curve does not reach it
+    assert "| `learned` | – | – |" in equal.equal_quality_part(entries)
+    assert equal.equal_quality_said(entries) == ""
+    assert equal.equal_quality_part({}) == ""
+
+
+def test_equal_quality_is_measured_by_target_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    equal = module("learned_equal")
+    monkeypatch.setattr(equal, "OFFSETS", (-0.01, 0.0))
+    found = dict(equal.measure_equal_quality({}, fleets=1, scenarios=("sharegpt-budget",)))
+    assert [name.split(" | ")[1] for name in found] == ["ccar-budget", *equal.METHODS]
+    for name, entry in list(found.items())[1:]:
+        for member in entry["members"]:
+            quality = [values[0] for values in member["quality_realised"]]
+            assert quality == sorted(quality), name
+    again = equal.measure_equal_quality(found, fleets=1, scenarios=("sharegpt-budget",))
+    assert not list(again)
 
 
 # ----------------------------------------------------------------- the script and its page
