@@ -1,0 +1,106 @@
+"""What `carbon-gym reproduce` is asked for, the worlds that it runs, and what a part is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any, Protocol
+
+from carbon_gym.report.document import Section
+
+Row = Mapping[str, Any]
+"""A row of `carbon_gym.benchmark.compare`: a policy on one fleet, or on all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The user's own input, as `carbon-gym benchmark` takes it; all None: generated."""
+
+    conversations: Path | None = None
+    format: str | None = None
+    tokenizer: Path | None = None
+    grid: tuple[Path, ...] = ()
+    zones: str | None = None
+    start: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How large everything is.
+
+    Attributes:
+        files: The user's own conversations and grid.
+        datasets: Packaged scenarios that stand for the paper's data sets: sharegpt and sharechat;
+            with conversations of the user's own only sharegpt.
+        fleets: Fleets of the main comparison.
+        sensitivity_fleets: Fleets of each setting that is varied.
+        sessions: Sessions a day; None: the scenario's.
+        quick: A first look: fewer settings.
+    """
+
+    files: Files = field(default_factory=Files)
+    datasets: tuple[str, ...] = ("sharegpt", "sharechat")
+    fleets: int = 16
+    sensitivity_fleets: int = 8
+    sessions: int | None = None
+    quick: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Fleets under some rules, and the policies that serve them: what is run and kept as a whole.
+
+    Attributes:
+        scenario: Name of a packaged scenario.
+        changes: JSON of keyword arguments of `carbon_gym.scenario.load_scenario`, keys sorted, so
+            that a world is hashable; see `World.of`.
+        policies: Names; session-affinity and faircarbon are always run.
+        fleets: Days of the test split, or of the files.
+    """
+
+    scenario: str
+    changes: str
+    policies: tuple[str, ...]
+    fleets: int
+
+    @classmethod
+    def of(cls, scenario: str, policies: Sequence[str], fleets: int, **changes: Any) -> World:
+        """A world; `changes` as of `load_scenario`."""
+        return cls(scenario, json.dumps(changes, sort_keys=True), tuple(policies), fleets)
+
+    @property
+    def rules(self) -> str:
+        """What identifies the fleets and rules, without the policies."""
+        return f"{self.scenario} {self.changes} {self.fleets}"
+
+
+class Found(Protocol):
+    """The rows that worlds gave."""
+
+    def rows(self, world: World, policy: str) -> Sequence[Row]:
+        """Of one policy: a row for each fleet in order, then the one with ``fleet == "all"``.
+
+        Raises:
+            KeyError: It was not run.
+        """
+
+
+class Part(Protocol):
+    """One table or figure of the paper, or a few that belong together.
+
+    Attributes:
+        name: As `--only` takes it; letters, digits and hyphens.
+        title: Of its section.
+    """
+
+    name: str
+    title: str
+
+    def worlds(self, plan: Plan) -> Sequence[World]:
+        """What has to be run; worlds of the same rules are run once, with all their policies."""
+
+    def section(self, plan: Plan, found: Found) -> Section:
+        """What it says, from the rows of its worlds and from closed formulas."""
