@@ -47,7 +47,11 @@ AT_TARGET = ("ccar-budget", "faircarbon-budget")
 """Those whose mean quality is the scenario's `quality_target`."""
 SHADOWED = ("ccar-budget-follow", "ccar-budget-sessions")
 """Those that keep CCAR in their shadow, its gate included."""
-GATED: dict[str, Rule] = {"ccar": "probability", "ccar-ev": "expected_value"}
+GATED: dict[str, Rule] = {
+    "ccar": "probability",
+    "ccar-ev": "expected_value",
+    "ccar-no-pricing": "probability",
+}
 """The policies that have a fitted gate, and its rule."""
 DEFAULT_ORIGIN = "sharegpt"
 MARGIN = 0.0005

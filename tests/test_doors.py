@@ -51,6 +51,8 @@ def test_options_go_to_the_policy() -> None:
     assert carbon_gym.make_policy("ccar-no-gate").pricing
     assert not carbon_gym.make_policy("ccar-no-gate", pricing=False).pricing
     assert not carbon_gym.make_policy("ccar-no-pricing").pricing
+    assert carbon_gym.make_policy("ccar-no-pricing").gate is not None
+    assert carbon_gym.make_policy("ccar-no-pricing", gate=None).gate is None
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from worlds import POLICY_NAMES, Floats, assert_same_ledger, play, random_world
+from worlds import POLICY_NAMES, Floats, assert_same_ledger, play, policy_named, random_world
 
-from carbon_gym import InputError, make_policy
+from carbon_gym import InputError
 from carbon_gym.scenario.schema import Model
 from carbon_gym.simulator import Simulator, run
 from carbon_gym.workload.trace import Trace
@@ -23,7 +23,7 @@ def test_a_run_is_the_verbs_one_after_the_other(name: str, monkeypatch: pytest.M
     heard: list[int] = []
     done = run.run_policy(
         world.scenario,
-        make_policy(name),
+        policy_named(name),
         world.traces,
         world.grid,
         predictor=world.predictor,
@@ -78,7 +78,7 @@ def test_unbounded_is_without_capacity_and_memory_pressure(name: str) -> None:
             world.scenario, world.traces, world.grid, predictor=world.predictor, unbounded=True
         )
         actions = np.random.default_rng(seed).integers(0, 10**6, (1, 200))
-        policy = None if name == "random" else make_policy(name)
+        policy = None if name == "random" else policy_named(name)
         if policy is not None:
             policy.reset(simulator.fleet, simulator.slots)
         for step in range(world.trace.turns):

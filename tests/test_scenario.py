@@ -205,6 +205,7 @@ YOUNGER: list[dict[str, Any]] = [
     {"bounds": {"quality_target": 0.6}},
     {"quality": {"predictor_bias": [LLAMA]}},
     {"workload": {"category_shares": SHARES}},
+    {"workload": {"predicted_output_log_sd": 0.5}},
 ]
 """Keys that came after digests were committed with gates and knobs."""
 
@@ -217,6 +218,7 @@ def test_younger_keys_are_in_the_digest_only_where_they_say_something() -> None:
         {"bounds": {"quality_constraint": "filter", "beta_floor": 0.7, "quality_target": None}},
         {"quality": {"predictor_bias": []}},
         {"workload": {"category_shares": None}},
+        {"workload": {"predicted_output_log_sd": 0}},
     ]
     for spelled in spelled_out:
         assert load_scenario("sharegpt", **spelled).digest() == committed

@@ -21,12 +21,12 @@ from worlds import (
     World,
     assert_same_ledger,
     play,
+    policy_named,
     random_trace,
     random_world,
     tell_quality,
 )
 
-from carbon_gym import make_policy
 from carbon_gym.scenario.scenario import Scenario
 from carbon_gym.scenario.schema import Capacity
 from carbon_gym.simulator import Quotes, Simulator
@@ -114,7 +114,7 @@ def compare(world: World, name: str, seed: int) -> Counter[str]:
         full_cache=bound,
     )
     rng = np.random.default_rng(seed)
-    policy = None if name == "random" else make_policy(name)
+    policy = None if name == "random" else policy_named(name)
     if policy is not None:
         policy.reset(fast.fleet, fast.slots)
     happened: Counter[str] = Counter(turns=slow.rows)

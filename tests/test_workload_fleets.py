@@ -274,6 +274,22 @@ def test_the_prior_can_be_set() -> None:
     assert np.all(default.predicted_output_tokens[first] == SHAREGPT.reply_mean_tokens)
 
 
+def test_the_predicted_output_can_be_wrong_by_a_keyed_factor() -> None:
+    right = trace_of(sessions(400))
+    wrong = trace_of(sessions(400), predicted_output_log_sd=0.5)
+    error = np.log(wrong.predicted_output_tokens / right.predicted_output_tokens)
+    assert (error.std(), error.mean()) == pytest.approx((0.5, 0.0), abs=0.03)
+    assert np.array_equal(wrong.output_tokens, right.output_tokens)
+
+    def by_key(trace: Trace) -> dict[tuple[int, int], float]:
+        keys = trace.session_key[trace.session].tolist()
+        rows = zip(keys, trace.turn.tolist(), trace.predicted_output_tokens.tolist(), strict=True)
+        return {(key, turn): predicted for key, turn, predicted in rows}
+
+    fewer = by_key(trace_of(sessions(100), predicted_output_log_sd=0.5))
+    assert fewer.items() <= by_key(wrong).items()
+
+
 SHARES = CategoryShares(coding=0.05, math=0.5, reasoning=0.0, creative=0.15, information=0.3)
 
 

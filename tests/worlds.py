@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from carbon_gym import make_policy
 from carbon_gym.grid.series import STEP_S, GridSeries
+from carbon_gym.policy import Policy
 from carbon_gym.scenario.scenario import Scenario
 from carbon_gym.scenario.schema import CATEGORIES, Model
 from carbon_gym.simulator import Simulator
@@ -86,6 +87,11 @@ class World:
         return at
 
 
+def policy_named(name: str) -> Policy:
+    """One of `POLICY_NAMES`; without pricing also without the gate, which the reference lacks."""
+    return make_policy(name, **({"gate": None} if name == "ccar-no-pricing" else {}))
+
+
 def play(
     world: World,
     name: str,
@@ -106,7 +112,7 @@ def play(
         full_cache=name == "lower-bound",
         lanes=lanes,
     )
-    policy = None if name == "random" else make_policy(name)
+    policy = None if name == "random" else policy_named(name)
     if policy is not None:
         policy.reset(simulator.fleet, simulator.slots)
     quotes = simulator.quote()

@@ -16,6 +16,8 @@ from carbon_gym.cli.export import export
 from carbon_gym.cli.fit_gate import fit_gate
 from carbon_gym.cli.record import EXAMPLES as RECORD_EXAMPLES
 from carbon_gym.cli.record import record
+from carbon_gym.cli.reproduce import EXAMPLES as REPRODUCE_EXAMPLES
+from carbon_gym.cli.reproduce import reproduce
 from carbon_gym.cli.speed import speed
 from carbon_gym.cli.train import EXAMPLES as TRAIN_EXAMPLES
 from carbon_gym.cli.train import train
@@ -53,6 +55,9 @@ def _options(
 
 app.command(short_help="Compare routing policies on the same fleets.", epilog=EXAMPLES)(benchmark)
 app.command(short_help="Compare routers over training seeds.", epilog=EVALUATE_EXAMPLES)(evaluate)
+app.command(short_help="Make the paper's tables and figures anew.", epilog=REPRODUCE_EXAMPLES)(
+    reproduce
+)
 app.command(short_help="Train and tune the gate of CCAR.")(fit_gate)
 app.command(short_help="Tune the baselines' knobs on validation.", epilog=TUNE_EXAMPLES)(
     tune_baselines

@@ -11,6 +11,7 @@ import typer
 from carbon_gym.cli.choices import conversation_format, names_in, one_of
 from carbon_gym.errors import InputError
 from carbon_gym.files import check_writable_file
+from carbon_gym.grid.annual import write_annual_means
 from carbon_gym.grid.calibrate import NOTICES, write_grid_statistics
 from carbon_gym.scenario.schema import Seeds, Splits, Workload
 from carbon_gym.workload.calibrate import calibrate_workload
@@ -122,6 +123,28 @@ def grid(
     named = None if zones is None else names_in("--zones", zones)
     content = write_grid_statistics(list(hourly), subhourly, numbers, out, chosen, named)
     typer.echo(f"{out}: {len(content['zones'])} zones, {years}")
+
+
+@calibrate.command(short_help="Choose annual means of countries.")
+def annual(
+    out: Out,
+    means: Annotated[
+        Path,
+        typer.Option(metavar="FILE", help="CSV: zone, zone_name, year, ci_g_per_kwh."),
+    ],
+    cloud_regions: Annotated[
+        Path, typer.Option(metavar="FILE", help="CSV: em_zone, the zones of a cloud's regions.")
+    ],
+    year: Annotated[int, typer.Option(metavar="YEAR", help="Calendar year.")] = 2024,
+) -> None:
+    """Choose annual means of whole countries, and those where a cloud has a data centre.
+
+    `carbon-gym reproduce` shows how far they span.
+    """
+    check_writable_file(out, "--out")
+    content = write_annual_means(means, cloud_regions, year, out)
+    places = len(content["with_data_centre"])
+    typer.echo(f"{out}: {len(content['zones'])} countries of {year}, {places} with a data centre")
 
 
 def _for_the_scenario(arrivals: ArrivalStatistics) -> str:

@@ -28,10 +28,10 @@ def turns_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
     Args:
         what: Shown before the bar.
-        total: Turns to serve.
+        total: Turns to serve, or another measure of the work.
 
     Yields:
-        To be called with the number of turns served since its last call.
+        To be called with what was done of it since its last call.
     """
     console = Console(stderr=True)
     if not console.is_terminal:

@@ -30,7 +30,7 @@ _ELECTRICITY_MAPS = (
     "statistics derived from Electricity Maps hourly life-cycle carbon intensity "
     "(https://www.electricitymaps.com), consumption based (flow-traced)"
 )
-_ODBL = (
+ODBL = (
     "Open Database License (ODbL) v1.0, https://opendatacommons.org/licenses/odbl/1-0/: contains "
     "information from Electricity Maps; these statistics are a derived database and stay under "
     "the ODbL"
@@ -40,11 +40,11 @@ NOTICES: dict[Notice, tuple[str, str]] = {
         "statistics derived from the files under inputs",
         "that of the files under inputs; state it before passing these statistics on",
     ),
-    "electricity-maps": (_ELECTRICITY_MAPS, _ODBL),
+    "electricity-maps": (_ELECTRICITY_MAPS, ODBL),
     "shipped": (
         f"{_ELECTRICITY_MAPS}; movement inside the hour from the 5-minute supply and CO2 of 2021 "
         "that the California ISO publishes (Today's Outlook)",
-        _ODBL,
+        ODBL,
     ),
 }
 """Source and license line of the result, by where the data comes from."""
@@ -114,7 +114,7 @@ def calibrate_grid(
         "label": "DERIVED",
         "source": source,
         "license": license_line,
-        "inputs": [_input(path) for path in (*paths, *([subhourly] if subhourly else []))],
+        "inputs": [input_file(path) for path in (*paths, *([subhourly] if subhourly else []))],
         "years": sorted(set(years)),
         "units": "gCO2eq/kWh, UTC",
         "method": list(_METHOD),
@@ -153,7 +153,7 @@ def write_grid_statistics(
     """
     content = calibrate_grid(hourly, subhourly, years, notice, zones)
     with replacing(Path(path)) as partial:
-        partial.write_text(_json(content) + "\n", encoding="utf-8", newline="\n")
+        partial.write_text(json_text(content) + "\n", encoding="utf-8", newline="\n")
     return content
 
 
@@ -242,22 +242,25 @@ def _rounded(table: Floats, decimals: int) -> list[list[float]]:
     return [[round(value, decimals) + 0.0 for value in row] for row in table.tolist()]
 
 
-def _input(path: str | Path) -> dict[str, str]:
+def input_file(path: str | Path) -> dict[str, str]:
+    """Name and SHA-256 of a file that statistics are computed from."""
     return {
         "file": Path(path).name,
         "sha256": hashlib.sha256(Path(path).read_bytes()).hexdigest(),
     }
 
 
-def _json(content: Any, indent: int = 0) -> str:
+def json_text(content: Any, indent: int = 0) -> str:
     """JSON with a list of numbers or names on one line, so that a profile reads as a table."""
     flat = json.dumps(content, ensure_ascii=False)
     if not isinstance(content, dict | list) or not content:
         return flat
     inner, end = "  " * (indent + 1), "  " * indent
     if isinstance(content, dict):
-        items = [f"{inner}{json.dumps(key)}: {_json(content[key], indent + 1)}" for key in content]
+        items = [
+            f"{inner}{json.dumps(key)}: {json_text(content[key], indent + 1)}" for key in content
+        ]
         return "{\n" + ",\n".join(items) + f"\n{end}}}"
     if len(flat) < 300 and not any(isinstance(item, list | dict) for item in content):
         return flat
-    return "[\n" + ",\n".join(inner + _json(item, indent + 1) for item in content) + f"\n{end}]"
+    return "[\n" + ",\n".join(inner + json_text(item, indent + 1) for item in content) + f"\n{end}]"

@@ -33,6 +33,9 @@ _COLOURS = {
     "ccar-budget-sessions": "#6B8E23",
     "faircarbon-budget": "#8B3A00",
     "gar-pd-budget": "#B8860B",
+    "lookahead": "#B39DDB",
+    "lookahead-places": "#7E57C2",
+    "learned": "#4527A0",
     "clairvoyant": "#000000",
     "lower-bound": "#BBBBBB",
 }

@@ -59,12 +59,15 @@ class World:
             that a world is hashable; see `World.of`.
         policies: Names; session-affinity and faircarbon are always run.
         fleets: Days of the test split, or of the files.
+        threshold: At which probability of moving back the scenario's gate stays; 0: whenever it is
+            asked. None: as tuned on validation.
     """
 
     scenario: str
     changes: str
     policies: tuple[str, ...]
     fleets: int
+    threshold: float | None = None
 
     @classmethod
     def of(cls, scenario: str, policies: Sequence[str], fleets: int, **changes: Any) -> World:
@@ -74,7 +77,7 @@ class World:
     @property
     def rules(self) -> str:
         """What identifies the fleets and rules, without the policies."""
-        return f"{self.scenario} {self.changes} {self.fleets}"
+        return f"{self.scenario} {self.changes} {self.fleets} {self.threshold}"
 
 
 class Found(Protocol):

@@ -29,6 +29,7 @@ _YOUNGER_KEYS: Final = (
     ("bounds", "quality_target"),
     ("quality", "predictor_bias"),
     ("workload", "category_shares"),
+    ("workload", "predicted_output_log_sd"),
 )
 """(section, key) of what is younger than the digests that gates and knobs carry. Their defaults
 are what those experiments were, so that a key is left out of the digest while it has its own."""

@@ -255,6 +255,8 @@ class Workload(Section):
     """Index of dispersion of the session starts per minute (DERIVED: Mooncake, 2.95)."""
     predicted_output_prior_tokens: Positive | None = None
     """Training mean of the reply tokens, the prior of ô (SPEC §5). None: from `statistics`."""
+    predicted_output_log_sd: NonNegative = 0.0
+    """sd of the error of log ô: each ô times a log-normal draw of median 1 (0, as in SPEC §5)."""
     category_shares: CategoryShares | None = None
     """Shares from which the category is drawn of a session without one. None: from
     `statistics`."""

@@ -38,7 +38,7 @@ def build_trace(
 
     Sessions end before their first turn above the context limit (SPEC §1); those that keep fewer
     than `workload.min_turns` turns are left out. Missing arrivals are drawn (`seeds.arrivals`),
-    unknown categories and all difficulties too (`seeds.quality`).
+    unknown categories, all difficulties and the error of ô too (`seeds.quality`).
 
     Args:
         conversations: Sessions of one day. Arrivals, where given, keep their time of day: the
@@ -72,6 +72,10 @@ def build_trace(
     category = _categories(
         conversations.category[rows], session, key, category_shares, seeds.quality
     )
+    predicted = predicted_output(output, kept_offsets, prior_tokens)
+    if workload.predicted_output_log_sd:
+        error = draws.normal(seeds.quality, "predicted-output", key[session], turn)
+        predicted = predicted * np.exp(workload.predicted_output_log_sd * error)
     order = np.argsort(arrival, kind="stable")  # rows are in session and turn order already
     return Trace(
         origin_unix_s=origin_unix_s,
@@ -81,7 +85,7 @@ def build_trace(
         prompt_tokens=conversations.prompt_tokens[rows][order],
         history_tokens=conversations.history_tokens[rows][order],
         output_tokens=output[order],
-        predicted_output_tokens=predicted_output(output, kept_offsets, prior_tokens)[order],
+        predicted_output_tokens=predicted[order],
         category=category[session][order],
         difficulty=draw_difficulty(key[session], turn, quality, seeds.quality)[order],
         session_id=tuple(conversations.session_id[s] for s in kept.tolist()),

@@ -1,0 +1,134 @@
+"""`carbon-gym reproduce`: every table and figure of the paper, beside the published values."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from carbon_gym.cli.choices import at_least_one, conversation_format, day, different, names_in
+from carbon_gym.cli.comparing import (
+    ConversationsOption,
+    FormatOption,
+    GridOption,
+    JobsOption,
+    SessionsOption,
+    StartOption,
+    TokenizerOption,
+    ZonesOption,
+    check_before_the_work,
+)
+from carbon_gym.cli.console import output_console, turns_bar
+from carbon_gym.errors import InputError
+from carbon_gym.evaluation import evaluation_fleets
+from carbon_gym.report.document_files import write_document
+from carbon_gym.reproduce.inputs import scenario_of
+from carbon_gym.reproduce.parts import PARTS, parts_named
+from carbon_gym.reproduce.plan import Files, Plan
+from carbon_gym.reproduce.rows_file import ReproduceFile
+from carbon_gym.reproduce.run import Rows, document, run_units, units_of
+
+QUICK_FLEETS = 5
+QUICK_SESSIONS = 600
+EXAMPLES = """\b
+Examples:
+  carbon-gym reproduce --quick
+  carbon-gym reproduce --only overall --only ablation --out runs/paper
+  carbon-gym reproduce --conversations turns.csv.gz --grid grid.csv \\
+      --zones GB,DE --start 2023-05-08 --fleets 8
+"""
+
+
+def reproduce(
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help=f"{QUICK_FLEETS} fleets of {QUICK_SESSIONS} sessions, fewer settings."
+        ),
+    ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"A part of the report; may be repeated: {', '.join(p.name for p in PARTS)}.",
+        ),
+    ] = None,
+    conversations: ConversationsOption = None,
+    format: FormatOption = None,
+    tokenizer: TokenizerOption = None,
+    grid: GridOption = None,
+    zones: ZonesOption = None,
+    start: StartOption = None,
+    fleets: Annotated[
+        int | None, typer.Option(metavar="K", help="Fleets (days) of the main comparison.")
+    ] = None,
+    sessions: SessionsOption = None,
+    jobs: JobsOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the report; default runs/<time>-reproduce."),
+    ] = None,
+) -> None:
+    """Make the paper's tables and figures anew, each beside the published value.
+
+    A rerun into the same folder takes up what is there and still right.
+    """
+    parts = parts_named(only or [])
+    files = _files(conversations, format, tokenizer, grid, zones, start)
+    plan = _plan(
+        files, quick, at_least_one("--fleets", fleets), at_least_one("--sessions", sessions)
+    )
+    check_before_the_work([scenario_of(plan, dataset) for dataset in plan.datasets])
+    processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
+    folder = out or Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-reproduce"
+    began = time.perf_counter()
+    with ReproduceFile(folder) as file:
+        units, ids = units_of(plan, parts)
+        with turns_bar(f"{len(units)} worlds", sum(unit.size for unit in units)) as on_served:
+            run_units(plan, units, file, jobs=processes, on_served=on_served)
+        written = write_document(document(plan, Rows(file, ids), parts), folder)
+    console = output_console()
+    for path in written[:2]:
+        console.print(str(path), soft_wrap=True)
+    console.print(f"{time.perf_counter() - began:.0f} s")
+
+
+def _files(
+    conversations: Path | None,
+    format: str | None,
+    tokenizer: Path | None,
+    grid: list[Path] | None,
+    zones: str | None,
+    start: str | None,
+) -> Files:
+    if conversations is None and (format is not None or tokenizer is not None):
+        raise InputError("--format and --tokenizer say how to read --conversations; give that too")
+    return Files(
+        conversations=conversations,
+        format=None if conversations is None else conversation_format(conversations, format),
+        tokenizer=tokenizer,
+        grid=tuple(grid or ()),
+        zones=None if zones is None else ",".join(different("--zones", names_in("--zones", zones))),
+        start=None if start is None else day("--start", start),
+    )
+
+
+def _plan(files: Files, quick: bool, fleets: int | None, sessions: int | None) -> Plan:
+    """Sizes: as asked for, else as many fleets as the user's files have days for."""
+    usual = Plan()
+    datasets = usual.datasets if files.conversations is None else usual.datasets[:1]
+    sessions = sessions or (QUICK_SESSIONS if quick else None)
+    most = QUICK_FLEETS if quick else usual.fleets
+    if fleets is None and (files.conversations is not None or files.grid):
+        at_hand = evaluation_fleets(
+            scenario_of(Plan(files=files), datasets[0]), start=files.start, sessions=sessions
+        )
+        most = min(most, len(at_hand.traces))
+    count = fleets or most
+    # A file's sessions are dealt to the days there are: fewer days would be fuller ones.
+    each = count if files.conversations is not None else min(count, usual.sensitivity_fleets)
+    return Plan(files, datasets, count, each, sessions, quick)
