@@ -69,6 +69,12 @@ def learned_options(scenario: Scenario | None) -> dict[str, Any]:
     return {"router": load_router(best_shipped(scenario))}
 
 
+def learned_on(scenario: Scenario | None) -> tuple[str, ...]:
+    """Scenarios on whose training fleets the shipped router was trained, by its recipe."""
+    config = load_router(best_shipped(scenario), compiled=False).recipe["config"]
+    return (config["scenario"], *config["beside"])
+
+
 def lookahead_file(scenario: Scenario | None) -> Path:
     """File of the look-ahead weights of a scenario's setting."""
     return packaged(f"lookahead/{setting_of(scenario)}.json")

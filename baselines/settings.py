@@ -14,7 +14,8 @@ LEARNED_ON: dict[Setting, tuple[str, ...]] = {
     "congested": ("congested",),
     "budget": ("sharegpt-budget", "sharechat-budget"),
 }
-"""Packaged scenarios on whose training fleets what is shipped for a setting was learned."""
+"""Packaged scenarios on whose training fleets the look-ahead rules of a setting were found; routers
+may have learned from more (`baselines.learned.learned_on`)."""
 
 
 def setting_of(scenario: Scenario | None) -> Setting:

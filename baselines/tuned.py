@@ -17,6 +17,7 @@ from baselines.learned import (
     LEARNED,
     LOOKAHEADS,
     best_shipped,
+    learned_on,
     learned_options,
     lookahead_file,
     lookahead_options,
@@ -266,11 +267,18 @@ def target_note(scenario: Scenario, policies: Iterable[str] = BUDGETED) -> str |
 
 def learned_note(scenario: Scenario, policies: Iterable[str]) -> str | None:
     """A sentence for the report where what was learned was learned in other scenarios."""
-    known = LEARNED_ON[setting_of(scenario)]
-    ours = [name for name in (*LOOKAHEADS, LEARNED) if name in policies]
-    if not ours or scenario.name in known:
-        return None
-    return f"{', '.join(ours)}: learned on fleets of {', '.join(known)}, not of {scenario.name}"
+    names = set(policies)
+    by_origin: dict[tuple[str, ...], list[str]] = {}
+    for name in (*LOOKAHEADS, LEARNED):
+        if name in names:
+            on = learned_on(scenario) if name == LEARNED else LEARNED_ON[setting_of(scenario)]
+            by_origin.setdefault(on, []).append(name)
+    said = [
+        f"{', '.join(ours)}: learned on fleets of {', '.join(on)}, not of {scenario.name}"
+        for on, ours in by_origin.items()
+        if scenario.name not in on
+    ]
+    return "; ".join(said) or None
 
 
 def notes_on(scenario: Scenario, policies: Iterable[str]) -> list[str]:

@@ -11,6 +11,7 @@ from learned_equal import equal_quality_part, equal_quality_said
 from learned_picture import PICTURE, draw_curves
 from learned_tables import (
     BUDGET,
+    ELSEWHERE,
     LEARNED,
     MAIN,
     REAL,
@@ -83,7 +84,7 @@ def page(results: Results, conclusions: str = "") -> str:
     """The page: what was found, a section for everything that was collected, the conclusions."""
     found = Evaluations(results["evaluations"])
     parts = [INTRODUCTION, _found(results, found), _main(found), _budget(results, found)]
-    parts += [_real(found), training_part(results), tried_part(results, found)]
+    parts += [_real(found), _elsewhere(found), training_part(results), tried_part(results, found)]
     parts += [_behaviour(results), conclusions]
     return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
 
@@ -167,6 +168,16 @@ def _real(found: Evaluations) -> str:
     said = signs(found)
     if said:
         lines += ["### The same signs", "Saving against the reference, %.", said]
+    return "\n\n".join(lines)
+
+
+def _elsewhere(found: Evaluations) -> str:
+    parts = [part for part in ELSEWHERE if found.scenarios(part)]
+    if not parts:
+        return ""
+    lines = ["## On fleets unlike those of the trainings"]
+    for part in parts:
+        lines += [f"### {ELSEWHERE[part]}", side_by_side(found, part)]
     return "\n\n".join(lines)
 
 

@@ -24,6 +24,8 @@ ORDER = (
 )
 MAIN, BUDGET = "main", "budget"
 REAL = {"real-training-zones": "training zones", "real-other-zones": "other zones"}
+ELSEWHERE = {"other-rules": "Under other rules", "other-sizes": "On a fleet of another size"}
+"""Parts on fleets unlike those of the trainings, and what their sections are called."""
 SCENARIOS = ("sharegpt", "sharechat", "congested", "sharegpt-budget", "sharechat-budget")
 
 Record = Mapping[str, Any]

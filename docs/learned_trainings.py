@@ -9,7 +9,7 @@ from typing import Any
 
 from budget_tables import NOTHING, number, table
 from learned_picture import PICTURE, TRAINED
-from learned_tables import BUDGET, MAIN, REAL, Evaluations, side_by_side
+from learned_tables import BUDGET, ELSEWHERE, MAIN, REAL, Evaluations, side_by_side
 
 from baselines.settings import SETTINGS
 
@@ -111,7 +111,7 @@ def tried_part(results: Results, found: Evaluations) -> str:
     groups: dict[str, list[tuple[str, Training]]] = {}
     for name, one in results["trainings"].items():
         groups.setdefault(_but_for_the_seed(one), []).append((name, one))
-    others = [part for part in found.parts() if part not in (MAIN, BUDGET, *REAL)]
+    others = [part for part in found.parts() if part not in (MAIN, BUDGET, *REAL, *ELSEWHERE)]
     if not others and all(one["shipped"] for one in results["trainings"].values()):
         return ""
     lines = ["## What was tried"]

@@ -33,6 +33,8 @@ COMMANDS = (
     ("calibrate",),
     ("calibrate", "workload"),
     ("calibrate", "grid"),
+    ("calibrate", "annual"),
+    ("reproduce",),
 )
 
 
