@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from budget_tables import number, percent, share, table
+from budget_tables import NOTHING, number, percent, share, table, thousandths
 from learned_equal import equal_quality_part, equal_quality_said
 from learned_picture import PICTURE, draw_curves
 from learned_tables import (
@@ -130,6 +130,36 @@ def _said(found: Evaluations, part: str, scenarios: Sequence[str], begin: str) -
         if savings:
             said.append(f"on {scenario} {', '.join(savings)} below `{named}`")
     return f"{begin}: {'; '.join(said)}." if said else ""
+
+
+def readme_table(found: Evaluations) -> str:
+    """What the README says of the learned routers: every scenario of generated fleets."""
+    rows = []
+    for part in (MAIN, BUDGET):
+        for scenario in found.scenarios(part):
+            learned = found.get(part, scenario, LEARNED)
+            if learned is None:
+                continue
+            best = found.best_of_ccar(part, scenario) if part == MAIN else None
+            against = best or learned["reference"]
+            other = found.records[part, scenario, against]
+            places = found.get(part, scenario, YARDSTICKS[-1])
+            rows.append(
+                (
+                    scenario,
+                    f"`{against}`",
+                    percent(saving_against(learned, other)),
+                    NOTHING if places is None else percent(saving_against(places, other)),
+                    thousandths(learned["quality_predicted_difference_by_fleet"]),
+                    number(learned["ttft_p95_ratio"]),
+                    f"{learned['seeds_with_constraints_kept']} of {learned['seeds']}",
+                )
+            )
+    header = (
+        *("scenario", "against", "`learned` saves, %", f"`{YARDSTICKS[-1]}` saves, %"),
+        *("quality, 0.001", "P95 TTFT", "seeds that keep all"),
+    )
+    return table(header, rows, words=2)
 
 
 def _main(found: Evaluations) -> str:

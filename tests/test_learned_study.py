@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,11 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from baselines.learned import best_shipped, lookahead_file
-from baselines.settings import LEARNED_ON, SETTINGS
 from carbon_gym import load_scenario
 from carbon_gym.metrics.methods import method_figures
-from carbon_gym.router import load_router
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 CCAR = [10.0, 20.0, 30.0, 40.0, 50.0]
@@ -339,34 +334,12 @@ def test_what_to_do_has_to_be_said(
     assert "say what to collect, or --page" in capsys.readouterr().err
 
 
-def validations(policy: str) -> Iterator[tuple[float, dict[str, dict[str, float]]]]:
-    """By setting: the share of the reference's CO2, and what is missed in which scenario."""
-    for setting in SETTINGS:
-        scenario = load_scenario(LEARNED_ON[setting][0])
-        if policy == "learned":
-            row = load_router(best_shipped(scenario)).recipe["validation"]
-            yield row["co2_relative"], {"all": row["missed"]}
-        else:
-            content = json.loads(lookahead_file(scenario).read_text(encoding="utf-8"))
-            row = content["rules"][policy]["validation"]
-            by_scenario = zip(LEARNED_ON[setting], row["scenarios"], strict=True)
-            yield row["co2_relative"], {name: one["missed"] for name, one in by_scenario}
-
-
 def test_committed_page_is_that_of_the_committed_figures() -> None:
     path = DOCS / "learned.json"
-    if not path.exists():  # the interim page: its one table
-        page = (DOCS / "learned-routers.md").read_text(encoding="utf-8")
-        line = r"^\| (`[a-z-]+`): [^|]*\| ([0-9.]+ \| [0-9.]+ \| [0-9.]+) \|$"
-        wanted = []
-        for policy in ("lookahead", "lookahead-places", "learned"):
-            found = list(validations(policy))
-            wanted.append((f"`{policy}`", " | ".join(f"{share:.3f}" for share, _ in found)))
-            for scenario, missed in ((k, v) for _, by in found for k, v in by.items()):
-                for name, gap in missed.items():
-                    assert f"on {scenario} `{policy}` misses {name} by {gap:.5f}" in page
-        assert re.findall(line, page, re.MULTILINE) == wanted
-        return
     conclusions = (DOCS / "learned_conclusions.md").read_text(encoding="utf-8")
     expected = module("learned_page").page(module("learned").read_results(path), conclusions)
     assert (DOCS / "learned-routers.md").read_text(encoding="utf-8") == expected
+    evaluations = module("learned").read_results(path)["evaluations"]
+    found = module("learned_tables").Evaluations(evaluations)
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    assert module("learned_page").readme_table(found) in readme
