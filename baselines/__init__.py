@@ -21,6 +21,7 @@ from baselines.least_ttft import LeastTtft
 from baselines.lookahead import Lookahead
 from baselines.lower_bound import LowerBound
 from baselines.random_choice import RandomChoice
+from baselines.replay import Replay
 from baselines.session_hash import SessionHash
 from baselines.settings import reference_of
 from baselines.single_model import LargestModel, SmallestModel
@@ -52,6 +53,7 @@ POLICIES: dict[str, Callable[..., Any]] = {
     "largest-model": LargestModel,
     "smallest-model": SmallestModel,
     "random": RandomChoice,
+    "replay": Replay,
     "ccar": partial(CCAR, name="ccar"),
     "ccar-ev": partial(CCAR, name="ccar-ev"),
     "ccar-no-gate": partial(CCAR, name="ccar-no-gate"),
@@ -89,6 +91,7 @@ __all__ = [
     "Lookahead",
     "LowerBound",
     "RandomChoice",
+    "Replay",
     "SessionAffinity",
     "SessionHash",
     "SmallestModel",

@@ -124,6 +124,8 @@ def evaluation_key(evaluation: Evaluation) -> str:
             trace.session_key,
         ):
             digest.update(column.tobytes())
+        if trace.log is not None:
+            digest.update("\n".join(trace.log.names).encode() + trace.log.code.tobytes())
     return digest.hexdigest()[:16]
 
 

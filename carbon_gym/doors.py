@@ -54,9 +54,12 @@ def policy_names(scenario: Scenario | None = None) -> list[str]:
     """
     baselines = our_package("baselines")
     names = list(baselines.POLICIES)
-    if scenario is None or scenario.bounds.quality_constraint == "budget":
+    if scenario is None:
         return names
-    return [name for name in names if name not in baselines.BUDGETED]
+    cannot: set[str] = set() if scenario.workload.log_column else {baselines.Replay.name}
+    if scenario.bounds.quality_constraint != "budget":
+        cannot |= set(baselines.BUDGETED)
+    return [name for name in names if name not in cannot]
 
 
 def make_policy(name: str, /, scenario: Scenario | None = None, **options: Any) -> Policy:

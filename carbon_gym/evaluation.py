@@ -51,6 +51,7 @@ def evaluation_fleets(
     fleets: int | None = None,
     start: date | None = None,
     sessions: int | None = None,
+    usual_fleets: int = DEFAULT_FLEETS,
 ) -> Evaluation:
     """Lay the fleets of an evaluation.
 
@@ -62,10 +63,11 @@ def evaluation_fleets(
     Args:
         scenario: Names the workload and the grid.
         split: Restricts sessions and days to one split.
-        fleets: Number of fleets, i.e. days; None: 16, or as many as the arrivals of a conversation
-            file span, but no more than a grid file has from the first day on.
+        fleets: Number of fleets, i.e. days; None: `usual_fleets`, or as many as the arrivals of a
+            conversation file span, but no more than a grid file has from the first day on.
         start: First day, UTC.
         sessions: Sessions per fleet, overriding the scenario's.
+        usual_fleets: As `fleets` has it.
 
     Raises:
         InputError: A fault in a file, or days outside the grid.
@@ -81,7 +83,7 @@ def evaluation_fleets(
     whole = read_grid(scenario.grid.paths, zones) if scenario.grid.source == "file" else None
     start = _first_day(whole, split, start, dated)
     if fleets is None:
-        fleets = _fleets_at_hand(whole, start, spanned or DEFAULT_FLEETS)
+        fleets = _fleets_at_hand(whole, start, spanned or usual_fleets)
     days = _days(scenario.splits.period(split or "test"), fleets, start)
     notes = list(source.draw_notes())
     origins = [day_start_unix_s(day) for day in days]

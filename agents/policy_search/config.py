@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from agents.training.config import Count, Described, Run
-from carbon_gym.scenario.schema import NonNegative, Positive
+from carbon_gym.scenario.section import NonNegative, Positive
 
 
 class Rule(Described):

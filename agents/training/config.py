@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 from carbon_gym.errors import InputError, did_you_mean
 from carbon_gym.resources import packaged
 from carbon_gym.scenario.load import read_yaml_mapping, validation_sentence
-from carbon_gym.scenario.schema import NonNegative, Positive, Section, Share, Unit
+from carbon_gym.scenario.section import NonNegative, Positive, Section, Share, Unit
 
 Count = Annotated[int, Field(ge=1)]
 Seed = Annotated[int, Field(ge=0, le=2**31 - 1)]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+_LONGEST = 1_500
+"""Characters of a message that is printed whole."""
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: user errors are one sentence on stderr and exit code 2.
@@ -23,6 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _one_line(message: str) -> str:
-    """A message without the line breaks and control characters that a file may bring into it."""
+    """A message without the line breaks, control characters and mass that a file may bring."""
     whole = " ".join(message.splitlines())
+    if len(whole) > _LONGEST:  # what was found stands in the middle, the fix at the end
+        whole = f"{whole[: _LONGEST // 2]} ... {whole[-_LONGEST // 2 :]}"
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in whole)

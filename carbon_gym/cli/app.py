@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from carbon_gym import __version__
+from carbon_gym.cli.audit import EXAMPLES as AUDIT_EXAMPLES
+from carbon_gym.cli.audit import audit
 from carbon_gym.cli.benchmark import EXAMPLES, benchmark
 from carbon_gym.cli.calibrate import calibrate
 from carbon_gym.cli.clairvoyant import clairvoyant
@@ -14,6 +16,9 @@ from carbon_gym.cli.evaluate import EXAMPLES as EVALUATE_EXAMPLES
 from carbon_gym.cli.evaluate import evaluate
 from carbon_gym.cli.export import export
 from carbon_gym.cli.fit_gate import fit_gate
+from carbon_gym.cli.fleet import EXAMPLES as FLEET_EXAMPLES
+from carbon_gym.cli.fleet import fleet
+from carbon_gym.cli.import_files import import_files
 from carbon_gym.cli.record import EXAMPLES as RECORD_EXAMPLES
 from carbon_gym.cli.record import record
 from carbon_gym.cli.reproduce import EXAMPLES as REPRODUCE_EXAMPLES
@@ -55,6 +60,7 @@ def _options(
 
 app.command(short_help="Compare routing policies on the same fleets.", epilog=EXAMPLES)(benchmark)
 app.command(short_help="Compare routers over training seeds.", epilog=EVALUATE_EXAMPLES)(evaluate)
+app.command(short_help="Say what another router would save you.", epilog=AUDIT_EXAMPLES)(audit)
 app.command(short_help="Make the paper's tables and figures anew.", epilog=REPRODUCE_EXAMPLES)(
     reproduce
 )
@@ -70,4 +76,6 @@ app.command(short_help="Record a policy's decisions.", epilog=RECORD_EXAMPLES)(r
 app.command(short_help="Write a trained router to a file without torch.")(export)
 app.command(short_help="Find how wide the clairvoyant's search must be.")(clairvoyant)
 app.command(short_help="Measure speed on this machine.")(speed)
+app.command(short_help="Check a fleet and show its deployments.", epilog=FLEET_EXAMPLES)(fleet)
 app.add_typer(calibrate, name="calibrate", short_help="Remake the generators' statistics.")
+app.add_typer(import_files, name="import", short_help="Make files of others ours.")

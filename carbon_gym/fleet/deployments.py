@@ -8,13 +8,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from carbon_gym.fleet.hardware import (
-    decode_tokens_per_s,
-    energy_kwh_per_input_token,
-    gpus_per_replica,
-    kv_room_bytes,
-    prefill_tokens_per_s,
-)
+from carbon_gym.fleet.profile import profile_of
 from carbon_gym.scenario.scenario import Scenario
 
 Ints = NDArray[np.int64]
@@ -40,6 +34,8 @@ class Deployments:
         params_billion: float64 (M,), model sizes in 1e9 parameters.
         context_tokens: int64 (M,), the models' own context, tokens.
         energy_kwh_per_token: float64 (D,), e_in, kWh per uncached input token.
+        cached_input_ratio: float64 (D,), ρ_c, energy of a cached against an uncached input token.
+        output_ratio: float64 (D,), ρ_o, energy of an output against an uncached input token.
         prefill_tokens_per_s: float64 (D,).
         decode_tokens_per_s: float64 (D,), at batch one; reported only.
         gpus_per_replica: int64 (D,).
@@ -61,6 +57,8 @@ class Deployments:
     params_billion: Floats
     context_tokens: Ints
     energy_kwh_per_token: Floats
+    cached_input_ratio: Floats
+    output_ratio: Floats
     prefill_tokens_per_s: Floats
     decode_tokens_per_s: Floats
     gpus_per_replica: Ints
@@ -90,7 +88,8 @@ class Deployments:
         """Build the arrays of a scenario's fleet.
 
         Raises:
-            InputError: A model fits on no allowed number of some GPU type.
+            InputError: A model fits on no allowed number of some GPU type, or not on the number
+                that was measured.
         """
         fleet = scenario.fleet
         triples = list(product(fleet.models, fleet.gpus, fleet.regions))
@@ -101,7 +100,10 @@ class Deployments:
                 strict=True,
             )
         )
-        count = np.array([gpus_per_replica(m, g, fleet) for m, g, _ in triples], dtype=np.int64)
+        profiles = {
+            (m.name, g.name): profile_of(m, g, scenario) for m in fleet.models for g in fleet.gpus
+        }
+        each = [profiles[m.name, g.name] for m, g, _ in triples]
         names = [(m.name, g.name, r.zone) for m, g, r in triples]
         rank = np.empty(len(triples), dtype=np.int64)
         rank[sorted(range(len(triples)), key=names.__getitem__)] = np.arange(len(triples))
@@ -113,7 +115,6 @@ class Deployments:
             unit = region.copy()
             unit_share = np.ones(len(fleet.regions))
 
-        sized = list(zip(triples, count.tolist(), strict=True))
         return cls(
             models=tuple(m.name for m in fleet.models),
             gpus=tuple(g.name for g in fleet.gpus),
@@ -126,18 +127,14 @@ class Deployments:
             name_rank=rank,
             params_billion=np.array([m.params_billion for m in fleet.models]),
             context_tokens=np.array([m.context_tokens for m in fleet.models], dtype=np.int64),
-            energy_kwh_per_token=np.array(
-                [energy_kwh_per_input_token(m, g, scenario.energy) for m, g, _ in triples]
-            ),
-            prefill_tokens_per_s=np.array(
-                [prefill_tokens_per_s(m, g, n) for (m, g, _), n in sized]
-            ),
-            decode_tokens_per_s=np.array([decode_tokens_per_s(m, g, n) for (m, g, _), n in sized]),
-            gpus_per_replica=count,
+            energy_kwh_per_token=np.array([p.kwh_per_input_token for p in each]),
+            cached_input_ratio=np.array([p.cached_input_ratio for p in each]),
+            output_ratio=np.array([p.output_ratio for p in each]),
+            prefill_tokens_per_s=np.array([p.prefill_tokens_per_s for p in each]),
+            decode_tokens_per_s=np.array([p.decode_tokens_per_s for p in each]),
+            gpus_per_replica=np.array([p.gpus_per_replica for p in each], dtype=np.int64),
             kv_bytes_per_token=np.array([float(m.kv_bytes_per_token) for m, _, _ in triples]),
-            kv_room_bytes=np.array(
-                [fleet.replicas * kv_room_bytes(m, g, n) for (m, g, _), n in sized]
-            ),
+            kv_room_bytes=np.array([fleet.replicas * p.kv_room_bytes for p in each]),
             pue=np.array([r.pue for r in fleet.regions]),
             round_trip_s=np.array([r.round_trip_s for _, _, r in triples]),
         )

@@ -48,19 +48,44 @@ def read_table(path: str | Path) -> Table:
     """Read a comma-separated UTF-8 file with a header, plain or gzip.
 
     Raises:
-        InputError: The file is missing, a folder, unreadable, empty, has no rows, is not gzip
-            although named so, is truncated or damaged, is not text, uses another delimiter, or
-            has a row with more or fewer cells than the header.
+        InputError: As `read_text` and `table_in`.
+    """
+    return table_in(str(path), read_text(path))
+
+
+def read_text(path: str | Path) -> str:
+    """Text of a UTF-8 file, plain or gzip (told by its content).
+
+    Raises:
+        InputError: The file is missing, a folder, unreadable, empty, is not gzip although named
+            so, is truncated or damaged, or is not text.
     """
     shown = str(path)
     text = _text(shown, _uncompressed(shown, _content(shown)))
     if not text.strip():
         raise InputError(f"{shown}: the file is empty; give a CSV file with a header and rows")
-    reader = csv.reader(io.StringIO(text, newline=""))
+    return text
+
+
+def table_in(shown: str, text: str, delimiter: str = ",") -> Table:
+    """The table of a text that is not empty.
+
+    Args:
+        shown: What to call the file in errors.
+        text: Its content.
+        delimiter: Between columns.
+
+    Raises:
+        InputError: It has no rows, uses another delimiter, or has a row with more or fewer cells
+            than the header.
+    """
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     rows: list[list[str]] = []
     lines: list[int] = []
     try:
-        header = tuple(cell.strip() for cell in next(reader))
+        header = tuple(cell.strip() for cell in next((row for row in reader if any(row)), []))
+        if not header:
+            raise InputError(f"{shown}: has no header; give a CSV file with a header and rows")
         _check_delimiter(shown, header)
         for row in reader:
             if any(row):

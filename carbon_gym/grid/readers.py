@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from carbon_gym.errors import InputError
 from carbon_gym.grid.csv_table import read_table
-from carbon_gym.grid.hold import hold_on_clock
+from carbon_gym.grid.hold import MAX_HOLD_S, MEND_THE_HOLE, hold_on_clock
 from carbon_gym.grid.layouts import ExportFile, Published, WideFile, layout_of
 from carbon_gym.grid.series import STEP_S, GridSeries, check_zones, iso_utc
 
@@ -19,9 +19,10 @@ def read_grid(
 ) -> GridSeries:
     """Read carbon intensity from one file or several, joined.
 
-    Two layouts are told apart by the header, each as ``.csv`` or ``.csv.gz`` (UTF-8, commas):
+    Three layouts are told apart by the header, each as ``.csv`` or ``.csv.gz`` (UTF-8, commas):
 
     - wide: a time column, usually ``datetime_utc``, and one column per zone in gCO2eq/kWh;
+    - long: a time column, ``zone`` and ``ci_g_per_kwh``;
     - the hourly or 5-minute export of Electricity Maps, whose life-cycle column is taken.
 
     Times are ISO 8601 with ``Z`` or an offset; without either only where the column's name says
@@ -57,7 +58,28 @@ def read_grid(
     for file in files:
         for part in file.published(wanted):
             parts[part.zone].append(part)
-    on_clock = [hold_on_clock(parts[zone]) for zone in wanted]
+    return join_zones(parts, source)
+
+
+def join_zones(
+    parts: Mapping[str, Sequence[Published]],
+    source: str,
+    max_hold_s: int = MAX_HOLD_S,
+    fix: str = MEND_THE_HOLE,
+) -> GridSeries:
+    """Put what is published for some zones on the clock, for the time that all of them have.
+
+    Args:
+        parts: Of each zone, at least one row in all.
+        source: What the series came from.
+        max_hold_s: Longest time from one row to the next, s.
+        fix: What the error about a longer one advises.
+
+    Raises:
+        InputError: The same time with two values, a hole that is too long, no common time.
+    """
+    wanted = list(parts)
+    on_clock = [hold_on_clock(parts[zone], max_hold_s, fix) for zone in wanted]
     start = max(zone.start_unix_s for zone in on_clock)
     stop = min(zone.stop_unix_s for zone in on_clock)
     if stop <= start:

@@ -17,6 +17,7 @@ from carbon_gym.grid.series import STEP_S
 
 _TIME_WORDS = frozenset({"datetime", "timestamp", "time", "date", "utc"})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST_S = (datetime(2101, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +97,31 @@ def read_times(
                     "datetime_utc, or add the offset, like 2021-01-31T13:00-08:00"
                 )
             moment = moment.replace(tzinfo=UTC)
-        second = (moment - _EPOCH).total_seconds()
-        if second % STEP_S:
-            raise InputError(
-                f"{_place(table, rows, index)}: {column.name} is {cell!r}, which is not on the "
-                "5-minute UTC clock; resample the file to a step of 5, 10, 15, 20, 30 or "
-                "60 minutes"
-            )
-        seconds[index] = second
+        seconds[index] = unix_s_on_clock(
+            moment, f"{_place(table, rows, index)}: {column.name} is {cell!r}"
+        )
     return seconds
+
+
+def unix_s_on_clock(moment: datetime, found: str) -> int:
+    """Seconds from 1970-01-01 UTC to a time with offset, a multiple of 300.
+
+    Args:
+        moment: The time.
+        found: Place and text of it, as an error begins.
+
+    Raises:
+        InputError: It is off the 5-minute UTC clock, or of no year from 1970 to 2100.
+    """
+    second = (moment - _EPOCH).total_seconds()
+    if not 0 <= second < _LATEST_S:
+        raise InputError(f"{found}, which is not in 1970 to 2100; mend the year")
+    if second % STEP_S:
+        raise InputError(
+            f"{found}, which is not on the 5-minute UTC clock; resample the file to a step of "
+            "5, 10, 15, 20, 30 or 60 minutes"
+        )
+    return int(second)
 
 
 def _moment(cell: str) -> datetime | None:

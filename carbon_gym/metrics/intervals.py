@@ -110,6 +110,59 @@ def savings(ours: Sequence[Floats], theirs: Sequence[Floats]) -> list[Interval |
     ]
 
 
+def reductions(ours: Sequence[Floats], theirs: Sequence[Floats]) -> list[Interval | None]:
+    """What a policy takes away in all, Σ theirs − Σ ours, of K figures that add up over sessions.
+
+    Args:
+        ours: Per fleet, float64 (S_f, K): the figures of each session under the policy.
+        theirs: The same sessions under the reference.
+
+    Returns:
+        Per figure the sum over all fleets. Its interval: with five fleets or more paired t, the
+        number of fleets times that of their mean; else a bootstrap over the sessions of all
+        fleets. None with fewer than two sessions.
+    """
+    if len(ours) >= MIN_FLEETS_FOR_T:
+        totals = [b.sum(axis=0) - a.sum(axis=0) for a, b in zip(ours, theirs, strict=True)]
+        return [_scaled(paired_t(figure), len(ours)) for figure in np.stack(totals).T]
+    difference = np.concatenate(theirs) - np.concatenate(ours)
+    if len(difference) < 2:
+        return [None] * difference.shape[1]
+    (resampled,) = _resampled(difference)
+    ends = np.quantile(resampled, [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2], axis=0)
+    return [
+        Interval(
+            mean=float(total), low=float(low), high=float(high), method="bootstrap-over-sessions"
+        )
+        for total, low, high in zip(difference.sum(axis=0), *ends, strict=True)
+    ]
+
+
+def _scaled(interval: Interval, by: float) -> Interval:
+    return Interval(
+        mean=by * interval["mean"],
+        low=by * interval["low"],
+        high=by * interval["high"],
+        method=interval["method"],
+    )
+
+
+def _resampled(*tables: Floats) -> list[Floats]:
+    """Sums over resampled sessions, float64 (replicates, K), of tables (S, K) of the same S.
+
+    Sessions are drawn with replacement by Poisson(1) weights, which for this many sessions is the
+    ordinary bootstrap and lets all groups and policies share one set of draws.
+    """
+    sessions = len(tables[0])
+    drawn: list[list[Floats]] = [[] for _ in tables]
+    block = max(1, min(BOOTSTRAP_REPLICATES, _BLOCK_CELLS // max(sessions, 1)))
+    for first in range(0, BOOTSTRAP_REPLICATES, block):
+        weights = _poisson_weights(first, min(block, BOOTSTRAP_REPLICATES - first), sessions)
+        for sums, table in zip(drawn, tables, strict=True):
+            sums.append(weights @ table)
+    return [np.concatenate(sums) for sums in drawn]
+
+
 @lru_cache(maxsize=4)
 def _poisson_weights(first: int, replicates: int, sessions: int) -> Floats:
     """Weights of some bootstrap replicates, kept for the next policy on the same fleet."""
@@ -120,23 +173,12 @@ def _poisson_weights(first: int, replicates: int, sessions: int) -> Floats:
 
 
 def _bootstrap(ours: Floats, theirs: Floats) -> list[Interval | None]:
-    """Pooled savings of K groups with a percentile bootstrap, paired by session.
-
-    Sessions are drawn with replacement by Poisson(1) weights, which for this many sessions is the
-    ordinary bootstrap and lets all groups and policies share one set of draws.
-    """
+    """Pooled savings of K groups with a percentile bootstrap, paired by session."""
     emits = (ours > 0).any(axis=1) | (theirs > 0).any(axis=1)
     ours, theirs = ours[emits], theirs[emits]
-    sessions, groups = ours.shape
-    drawn_ours, drawn_theirs = [], []
-    block = max(1, min(BOOTSTRAP_REPLICATES, _BLOCK_CELLS // max(sessions, 1)))
-    for first in range(0, BOOTSTRAP_REPLICATES, block):
-        weights = _poisson_weights(first, min(block, BOOTSTRAP_REPLICATES - first), sessions)
-        drawn_ours.append(weights @ ours)
-        drawn_theirs.append(weights @ theirs)
-    resampled_ours, resampled_theirs = np.concatenate(drawn_ours), np.concatenate(drawn_theirs)
+    resampled_ours, resampled_theirs = _resampled(ours, theirs)
     intervals: list[Interval | None] = []
-    for k in range(groups):
+    for k in range(ours.shape[1]):
         if np.count_nonzero(theirs[:, k] > 0) < 2:  # one session has no spread to draw from
             intervals.append(None)
             continue

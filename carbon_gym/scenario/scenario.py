@@ -17,18 +17,20 @@ from carbon_gym.scenario.schema import (
     Fleet,
     Grid,
     Quality,
-    Section,
     Seeds,
     Splits,
     Workload,
 )
+from carbon_gym.scenario.section import Section
 
 _YOUNGER_KEYS: Final = (
     ("bounds", "quality_constraint"),
     ("bounds", "beta_floor"),
     ("bounds", "quality_target"),
+    ("fleet", "measured"),
     ("quality", "predictor_bias"),
     ("workload", "category_shares"),
+    ("workload", "log_column"),
     ("workload", "predicted_output_log_sd"),
 )
 """(section, key) of what is younger than the digests that gates and knobs carry. Their defaults

@@ -11,22 +11,15 @@ from datetime import date
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(gt=0, le=1)]
-Unit = Annotated[float, Field(ge=0, le=1)]
+from carbon_gym.scenario.measured import Measured, check_measured
+from carbon_gym.scenario.section import NonNegative, Positive, Section, Share, Unit
+
 Split = Literal["train", "validation", "test"]
 
 CATEGORIES = ("coding", "math", "reasoning", "creative", "information")
 """Task categories, in the order of every category index (SPEC §4)."""
-
-
-class Section(BaseModel):
-    """Base of all sections: frozen, unknown keys refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Ability(Section):
@@ -97,6 +90,13 @@ class Fleet(Section):
     """Replicas of every deployment; multiplies the KV room (ASSUMED)."""
     max_gpus_per_replica: Annotated[int, Field(ge=1)] = 16
     """Largest tensor-parallel group, GPUs (ASSUMED)."""
+    measured: tuple[Measured, ...] = ()
+    """Measured profiles; none: all is computed."""
+
+    @model_validator(mode="after")
+    def _measured_are_there(self) -> Self:
+        check_measured(self.measured, [m.name for m in self.models], [g.name for g in self.gpus])
+        return self
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:
@@ -241,6 +241,8 @@ class Workload(Section):
     format: Literal["tokens", "sharegpt", "messages"] | None = None
     tokenizer: str | None = None
     """Path of a `tokenizer.json`; None: characters / 4."""
+    log_column: Annotated[str, Field(min_length=1)] | None = None
+    """Column of a tokens file that says where each turn was served, for the policy `replay`."""
     sessions_per_fleet: Annotated[int, Field(ge=0)] = 3000
     """Sessions that start on one day (ASSUMED)."""
     min_turns: Annotated[int, Field(ge=1)] = 1
@@ -272,6 +274,11 @@ class Workload(Section):
             raise ValueError(
                 "workload names a path, format or tokenizer, but its source is 'generated'; add "
                 "`source: file`, or leave them out"
+            )
+        if self.log_column is not None and self.format != "tokens":
+            raise ValueError(
+                f"workload.log_column names the column {self.log_column!r}, which only a file in "
+                "the tokens format has; give one, or leave log_column out"
             )
         return self
 

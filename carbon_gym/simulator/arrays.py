@@ -49,6 +49,8 @@ class Static(NamedTuple):
     unit: Indices  # (D,)
     name_rank: Ints  # (D,)
     energy_kwh_per_token: Floats  # (D,) e_in
+    cached_input_ratio: Floats  # (D,) ρ_c
+    output_ratio: Floats  # (D,) ρ_o
     prefill_s_per_token: Floats  # (D,) 1 / prefill rate
     round_trip_s: Floats  # (D,)
     kv_bytes_per_token: Floats  # (D,)
@@ -57,8 +59,6 @@ class Static(NamedTuple):
     context_tokens: Floats  # (M,)
     largest_context_tokens: float
     unit_share: Floats  # (U,)
-    cached_input_ratio: float  # ρ_c
-    output_ratio: float  # ρ_o
     beta_q: float  # share of the best quality that admits: β_Q, or under a budget the floor
     beta_filter: float  # β_Q, whatever the constraint
     ttft_bound_s: float  # τ

@@ -23,7 +23,7 @@ def fresh_tokens(history: float, cached: float, prompt: float) -> float:
 def energy_of(s: Static, d: int, cached: float, fresh: float, output: float) -> float:
     """e_in·(ρ_c·C + (H − C) + q + ρ_o·o), kWh (SPEC §2)."""
     energy_kwh: float = s.energy_kwh_per_token[d] * (
-        s.cached_input_ratio * cached + fresh + s.output_ratio * output
+        s.cached_input_ratio[d] * cached + fresh + s.output_ratio[d] * output
     )
     return energy_kwh
 

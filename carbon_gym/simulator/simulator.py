@@ -23,6 +23,7 @@ from carbon_gym.simulator.allocate import (
 from carbon_gym.simulator.arrays import (
     Ints,
 )
+from carbon_gym.simulator.logged import logged_deployments
 from carbon_gym.simulator.quotes import Quotes
 from carbon_gym.workload.trace import Trace
 
@@ -94,6 +95,7 @@ class Simulator:
         self._state = empty_state(self._static, self.fleet, self.bounds, slots)
         self.ledger = empty_ledger(int(self.bounds[-1]))
         self._quotes = quotes_of(self._static, self.fleet, len(lengths))
+        self._logs = [(trace.log, order) for trace, order in zip(traces, rows, strict=True)]
         self._quoted = False
         self._steps_left = self._longest_lane()
 
@@ -123,6 +125,14 @@ class Simulator:
         self.ledger = empty_ledger(int(self.bounds[-1]))
         self._quoted = False
         self._steps_left = self._longest_lane()
+
+    def logged(self) -> Ints:
+        """Where the traces' log says that each turn was served, int64 (N,), by ledger row.
+
+        Raises:
+            InputError: A trace has no log, or it names what is no deployment of the fleet.
+        """
+        return np.concatenate([logged_deployments(log, self.fleet, o) for log, o in self._logs])
 
     def quote(self) -> Quotes:
         """Price the current turn of every lane on every deployment.

@@ -93,6 +93,7 @@ def build_trace(
         session_turns=session_turns,
         dropped_turns=int(len(within) - np.count_nonzero(within)),
         dropped_sessions=int(len(stays) - len(kept)),
+        log=None if conversations.log is None else conversations.log.at(rows).at(order),
     )
 
 

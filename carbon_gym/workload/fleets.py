@@ -58,7 +58,7 @@ class Fleets:
             assert workload.path is not None
             assert workload.format is not None
             self.conversations = read_conversations(
-                workload.path, workload.format, workload.tokenizer
+                workload.path, workload.format, workload.tokenizer, workload.log_column
             )
 
     @property

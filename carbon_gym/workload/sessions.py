@@ -85,4 +85,5 @@ def select_sessions(conversations: Conversations, index: Ints) -> Conversations:
         output_tokens=conversations.output_tokens[rows],
         category=conversations.category[rows],
         arrival_s=arrival,
+        log=None if conversations.log is None else conversations.log.at(rows),
     )

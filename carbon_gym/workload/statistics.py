@@ -17,7 +17,8 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator, model_
 from carbon_gym.errors import InputError, did_you_mean
 from carbon_gym.files import replacing
 from carbon_gym.resources import packaged, packaged_names
-from carbon_gym.scenario.schema import CategoryShares, NonNegative, Positive, Section, Unit
+from carbon_gym.scenario.schema import CategoryShares
+from carbon_gym.scenario.section import NonNegative, Positive, Section, Unit
 
 SCHEMA: Final = 1
 """Number of the file format; raised whenever a reader of the old one would go wrong."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from carbon_gym.workload.log import Log
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -31,6 +33,7 @@ class Conversations:
         source: One line for the report: file and format, or the generator and its statistics.
         notes: What was done on loading that a reader of the results should know
             (how tokens were counted, repeats removed, ...).
+        log: Where the source says that each turn was served; None where it does not.
     """
 
     session_id: tuple[str, ...]
@@ -44,6 +47,7 @@ class Conversations:
     absolute_time: bool = False
     source: str = ""
     notes: tuple[str, ...] = ()
+    log: Log | None = None
 
     @property
     def sessions(self) -> int:
@@ -78,6 +82,7 @@ class Trace:
         session_turns: int64 (S,), turns that the session keeps.
         dropped_turns: Turns cut by the context limit.
         dropped_sessions: Sessions left out (no turn kept, or fewer than `min_turns`).
+        log: Where a log says that each turn was served; None where there is none.
     """
 
     origin_unix_s: int
@@ -95,6 +100,7 @@ class Trace:
     session_turns: Ints
     dropped_turns: int = 0
     dropped_sessions: int = 0
+    log: Log | None = None
 
     @property
     def turns(self) -> int:

@@ -12,7 +12,10 @@ FORMATS: Final = ("tokens", "sharegpt", "messages")
 
 
 def read_conversations(
-    path: str | Path, format: str, tokenizer: str | Path | None = None
+    path: str | Path,
+    format: str,
+    tokenizer: str | Path | None = None,
+    log_column: str | None = None,
 ) -> Conversations:
     """Read a conversation file.
 
@@ -21,6 +24,7 @@ def read_conversations(
         format: ``"tokens"`` (CSV of token counts), ``"sharegpt"`` (JSON list of `id` and
             `conversations`) or ``"messages"`` (JSONL, OpenAI-style `messages`).
         tokenizer: Path of a ``tokenizer.json`` for the two text formats; None: characters / 4.
+        log_column: Of the tokens format, the column that says where each turn was served.
 
     Returns:
         The sessions; what was done on loading stands in `Conversations.notes`.
@@ -36,7 +40,13 @@ def read_conversations(
             )
         from carbon_gym.workload.readers.tokens import read_tokens
 
-        return read_tokens(file)
+        return read_tokens(file, log_column)
+    if log_column is not None:
+        raise InputError(
+            f"{file}: only the tokens format has a column {log_column!r} that says where a turn "
+            f"was served, and the file is read as {format}; make it a tokens file or leave the "
+            "column out"
+        )
     if format == "sharegpt":
         from carbon_gym.workload.readers.sharegpt import read_sharegpt
 

@@ -31,6 +31,23 @@ def keys_of_ids(ids: Iterable[str]) -> NDArray[np.uint64]:
     return np.fromiter((draws.key_of_text(name) for name in ids), dtype=np.uint64)
 
 
+def checked_id(where: str, value: object) -> str:
+    """The id of a session as text.
+
+    Args:
+        where: File and line, for the message.
+        value: What the file has: text that is not empty, or an integer.
+
+    Raises:
+        InputError: For anything else, and for text that is not Unicode (half a surrogate pair).
+    """
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
+        raise InputError(f"{where}: id {value!r} must be text or an integer")
+    if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
+        raise InputError(f"{where}: id {value!r} is not valid Unicode; give it another id")
+    return str(value)
+
+
 def check_arrivals(
     path: Path, arrival_s: Floats, session: Ints, line: Ints, ids: Sequence[str]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import difflib
 import io
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -32,6 +33,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
 """Canonical column names and the other names that are accepted for them."""
 
 REQUIRED: Final = ("session", "turn", "prompt_tokens", "output_tokens")
+LOG: Final = "served_by"
+"""The column that says where a turn was served; what it is called, the user says."""
 
 
 class Column(NamedTuple):
@@ -41,8 +44,19 @@ class Column(NamedTuple):
     name: str
 
 
-def find_columns(path: Path, raw: bytes) -> dict[str, Column]:
+def find_columns(
+    path: Path,
+    raw: bytes,
+    names: Mapping[str, tuple[str, ...]] = NAMES,
+    required: Sequence[str] = REQUIRED,
+) -> dict[str, Column]:
     """Canonical name → column of the file, of the columns that are used.
+
+    Args:
+        path: The file, for messages.
+        raw: Its content.
+        names: Canonical names and what each may be called.
+        required: Canonical names that must be there.
 
     Raises:
         InputError: If a required column is missing or one stands there twice.
@@ -56,7 +70,7 @@ def find_columns(path: Path, raw: bytes) -> dict[str, Column]:
     except csv.Error as error:
         raise InputError(f"{path}: line 1 is not the header of a CSV ({error})") from None
     found: dict[str, Column] = {}
-    for canonical, accepted in NAMES.items():
+    for canonical, accepted in names.items():
         present = [name for name in header if name in accepted]
         if len(present) > 1:
             raise InputError(
@@ -65,17 +79,40 @@ def find_columns(path: Path, raw: bytes) -> dict[str, Column]:
             )
         if present:
             found[canonical] = Column(header.index(present[0]), present[0])
-    for canonical in REQUIRED:
+    for canonical in required:
         if canonical not in found:
-            accepted = NAMES[canonical]
-            near = difflib.get_close_matches(canonical, header, n=1, cutoff=0.5)
+            accepted = names[canonical]
+            near = difflib.get_close_matches(accepted[0], header, n=1, cutoff=0.5)
             hint = f"did you mean to rename {near[0]!r}? " if near else ""
             raise InputError(
-                f"{path}: line 1: column {canonical!r} is missing; {hint}found "
-                f"{', '.join(header[:12])}; needed {', '.join(REQUIRED)} "
+                f"{path}: line 1: column {accepted[0]!r} is missing; {hint}found "
+                f"{', '.join(header[:12])}; needed {', '.join(names[n][0] for n in required)} "
                 f"(accepted here: {' or '.join(accepted)})"
             )
     return found
+
+
+def names_with_log(
+    path: Path, log_column: str | None
+) -> tuple[Mapping[str, tuple[str, ...]], tuple[str, ...]]:
+    """Names and required names for `find_columns` of a file with a log of where turns were served.
+
+    Args:
+        path: The file, for the message.
+        log_column: What that column is called; None: there is none.
+
+    Raises:
+        InputError: The column says something else already.
+    """
+    if log_column is None:
+        return NAMES, REQUIRED
+    for canonical, accepted in NAMES.items():
+        if log_column in accepted:
+            raise InputError(
+                f"{path}: line 1: column {log_column!r} says what {canonical} is, not where a turn "
+                "was served; name the column that holds model@GPU@region"
+            )
+    return {**NAMES, LOG: (log_column,)}, (*REQUIRED, LOG)
 
 
 def refuse_ragged(path: Path, raw: bytes) -> None:
@@ -103,6 +140,40 @@ def refuse_ragged(path: Path, raw: bytes) -> None:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise _ragged(path, row + 1, int(counts[row]), int(counts[0]))
+
+
+def read_frame(
+    path: Path, raw: bytes, columns: Mapping[str, Column], text: Sequence[str]
+) -> pd.DataFrame:
+    """The used columns under their canonical names; those of `text` as str, others inferred."""
+    import pandas as pd
+
+    by_position = {column.position: canonical for canonical, column in columns.items()}
+    names = [by_position.get(p, f"unused {p}") for p in range(max(by_position) + 1)]
+    present = [name for name in text if name in columns]
+    try:
+        return pd.read_csv(
+            io.BytesIO(raw),
+            header=None,
+            skiprows=1,
+            names=names,
+            usecols=list(columns),
+            dtype=dict.fromkeys(present, object),
+            keep_default_na=False,
+            na_values={name: [""] for name in columns if name not in present},
+            skip_blank_lines=False,
+            skipinitialspace=True,
+            index_col=False,
+            low_memory=False,
+            encoding="utf-8-sig",
+        )
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is not UTF-8 text; save the file as UTF-8") from None
+    except pd.errors.ParserError as error:
+        raise InputError(
+            f"{path}: is not a well-formed CSV ({str(error).strip()}); "
+            "every row needs as many cells as the header"
+        ) from None
 
 
 def _ragged(path: Path, line: int, found: int, expected: int) -> InputError:

@@ -50,7 +50,9 @@ def token_counter(tokenizer: str | Path | None) -> tuple[TokenCounter, str]:
         ) from None
 
     def by_tokenizer(texts: Sequence[str]) -> Ints:
-        encodings = loaded.encode_batch(list(texts), add_special_tokens=False)
+        # Half a surrogate pair, which JSON can hold, is no text to the package.
+        whole = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        encodings = loaded.encode_batch(whole, add_special_tokens=False)
         return np.fromiter((len(e.ids) for e in encodings), dtype=np.int64, count=len(texts))
 
     return by_tokenizer, f"tokens: counted with {path.name}"

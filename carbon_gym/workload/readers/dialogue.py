@@ -11,8 +11,10 @@ The rules, for both text formats:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import nan
 from pathlib import Path
 from typing import Final, Literal
 
@@ -32,12 +34,16 @@ DIALOGUE_NOTE: Final = "system messages count as history of the turn that follow
 
 @dataclass(slots=True)
 class Message:
-    """One message: who sent it, its text, when (s since 1970-01-01 UTC), and its line."""
+    """One message: who sent it, its text, when (s since 1970-01-01 UTC), and its line.
+
+    Once `tokens` are counted, the text is no longer needed and may be gone.
+    """
 
     speaker: Speaker
     text: str
     time_s: float | None = None
     line: int = 0
+    tokens: int | None = None
 
 
 @dataclass(slots=True)
@@ -50,16 +56,16 @@ class Dialogue:
     line: int = 0
 
 
-@dataclass(slots=True)
 class _Rows:
-    """Columns of the turns while they grow."""
+    """Columns of the turns while they grow; a time that is not known is NaN."""
 
-    prompt: list[int] = field(default_factory=list)
-    history: list[int] = field(default_factory=list)
-    output: list[int] = field(default_factory=list)
-    time_s: list[float | None] = field(default_factory=list)
-    line: list[int] = field(default_factory=list)
-    category: list[int] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.prompt = array("q")
+        self.history = array("q")
+        self.output = array("q")
+        self.time_s = array("d")
+        self.line = array("q")
+        self.category = array("b")
 
 
 def merged(messages: Sequence[Message]) -> list[Message]:
@@ -76,65 +82,130 @@ def merged(messages: Sequence[Message]) -> list[Message]:
     return result
 
 
+def count_inner(messages: Sequence[Message], counter: TokenCounter) -> None:
+    """Count messages between two of other speakers and drop their texts, which fill the memory.
+
+    Such a message is never joined with another. First and last ones keep their texts: in a file
+    of chunks they may be joined, or compared, with those of the next chunk.
+    """
+    threes = zip(messages, messages[1:], messages[2:], strict=False)
+    inner = [m for before, m, after in threes if before.speaker != m.speaker != after.speaker]
+    _count(inner, counter)
+    for message in inner:
+        message.text = ""
+
+
+def _count(messages: Sequence[Message], counter: TokenCounter) -> None:
+    counts = counter([message.text for message in messages])
+    for message, tokens in zip(messages, counts.tolist(), strict=True):
+        message.tokens = tokens
+
+
+class TurnCollector:
+    """Turns of dialogues while a file is read: texts are counted at once and not kept."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+        self._rows = _Rows()
+        self._names: list[str] = []
+        self._turns = array("q")
+
+    def add(self, dialogue: Dialogue) -> None:
+        """Count the turns of a dialogue."""
+        before = len(self._rows.prompt)
+        _append_turns(self._rows, dialogue, self._counter)
+        self._names.append(dialogue.name)
+        self._turns.append(len(self._rows.prompt) - before)
+
+    def without_arrivals(
+        self, path: Path, label: str, notes: Sequence[str]
+    ) -> tuple[Conversations, Floats, Ints]:
+        """All turns, sessions in their fixed order; dialogues without a turn are left out.
+
+        Args:
+            path: The file, for messages.
+            label: The format, for the source line.
+            notes: What was done on reading.
+
+        Returns:
+            The sessions without arrivals; float64 (N,), times of the turns in seconds since
+            1970-01-01 UTC, NaN where there is none; int64 (N,), their lines.
+
+        Raises:
+            InputError: If no dialogue has a turn.
+        """
+        turns = np.array(self._turns, dtype=np.int64)
+        if not turns.any():
+            raise InputError(
+                f"{path}: no conversation has a user message with a reply; "
+                "give at least one conversation with both"
+            )
+        order = order_of_ids(self._names)
+        order = order[turns[order] > 0]
+        said = [*notes, DIALOGUE_NOTE]
+        if len(order) < len(turns):
+            said.append(f"{len(turns) - len(order)} conversations without any reply left out")
+        ids = [self._names[s] for s in order]
+        offsets = offsets_of(turns[order])
+        shift = offsets_of(turns)[:-1][order] - offsets[:-1]
+        at = np.repeat(shift, turns[order]) + np.arange(offsets[-1])
+        rows = self._rows
+        conversations = Conversations(
+            session_id=tuple(ids),
+            session_key=keys_of_ids(ids),
+            offsets=offsets,
+            prompt_tokens=np.array(rows.prompt, dtype=np.int64)[at],
+            history_tokens=np.array(rows.history, dtype=np.int64)[at],
+            output_tokens=np.array(rows.output, dtype=np.int64)[at],
+            category=np.array(rows.category, dtype=np.int8)[at],
+            source=f"{path.name} ({label})",
+            notes=tuple(said),
+        )
+        _refuse_huge(path, conversations)
+        times = np.array(rows.time_s, dtype=np.float64)[at]
+        return conversations, times, np.array(rows.line, dtype=np.int64)[at]
+
+    def conversations(self, path: Path, label: str, notes: Sequence[str]) -> Conversations:
+        """All turns, with arrivals if all of them have a time; see `without_arrivals`.
+
+        Raises:
+            InputError: If no dialogue has a turn, only some turns have a time, or times go back.
+        """
+        made, times, line = self.without_arrivals(path, label, notes)
+        missing = np.isnan(times)
+        if missing.all():
+            return made
+        if missing.any():
+            raise InputError(
+                f"{path}: line {line[int(np.argmax(missing))]}: a user message has no timestamp "
+                f"but {np.count_nonzero(~missing)} others have one; give a timestamp to every "
+                "user message or to none"
+            )
+        check_arrivals(path, times, session_of_row(made.offsets), line, made.session_id)
+        return replace(made, arrival_s=times, absolute_time=True)
+
+
 def conversations_of(
     path: Path,
-    dialogues: list[Dialogue],
+    dialogues: Iterable[Dialogue],
     counter: TokenCounter,
     label: str,
     notes: Sequence[str],
 ) -> Conversations:
-    """Turns of all dialogues as `Conversations`; dialogues without a turn are left out.
-
-    Raises:
-        InputError: If no dialogue has a turn, or only some turns have a time.
-    """
-    rows = _Rows()
-    turns: list[int] = []
-    kept: list[Dialogue] = []
-    order = order_of_ids([dialogue.name for dialogue in dialogues])
-    for index in order:
-        before = len(rows.prompt)
-        _append_turns(rows, dialogues[index], counter)
-        if len(rows.prompt) > before:
-            turns.append(len(rows.prompt) - before)
-            kept.append(dialogues[index])
-    if not kept:
-        raise InputError(
-            f"{path}: no conversation has a user message with a reply; "
-            "give at least one conversation with both"
-        )
-    empty = len(dialogues) - len(kept)
-    said = [*notes, DIALOGUE_NOTE]
-    if empty:
-        said.append(f"{empty} conversations without any reply left out")
-    ids = [dialogue.name for dialogue in kept]
-    offsets = offsets_of(turns)
-    line = np.asarray(rows.line, dtype=np.int64)
-    _refuse_huge(path, rows, offsets, ids)
-    arrival = _arrivals(path, rows)
-    if arrival is not None:
-        check_arrivals(path, arrival, session_of_row(offsets), line, ids)
-    return Conversations(
-        session_id=tuple(ids),
-        session_key=keys_of_ids(ids),
-        offsets=offsets,
-        prompt_tokens=np.asarray(rows.prompt, dtype=np.int64),
-        history_tokens=np.asarray(rows.history, dtype=np.int64),
-        output_tokens=np.asarray(rows.output, dtype=np.int64),
-        category=np.asarray(rows.category, dtype=np.int8),
-        arrival_s=arrival,
-        absolute_time=arrival is not None,
-        source=f"{path.name} ({label})",
-        notes=tuple(said),
-    )
+    """Turns of all dialogues as `Conversations`; see `TurnCollector.conversations`."""
+    collector = TurnCollector(counter)
+    for dialogue in dialogues:
+        collector.add(dialogue)
+    return collector.conversations(path, label, notes)
 
 
 def _append_turns(rows: _Rows, dialogue: Dialogue, counter: TokenCounter) -> None:
     messages = merged(dialogue.messages)
-    tokens = counter([message.text for message in messages])
+    _count([message for message in messages if message.tokens is None], counter)
     total = 0
     pending: tuple[int, Message] | None = None
-    for message, count in zip(messages, tokens.tolist(), strict=True):
+    for message in messages:
+        count = message.tokens or 0
         if message.speaker == "prompt":
             if pending is not None:  # a system message stands between two prompts
                 total += pending[0]
@@ -143,7 +214,8 @@ def _append_turns(rows: _Rows, dialogue: Dialogue, counter: TokenCounter) -> Non
             rows.prompt.append(pending[0])
             rows.history.append(total)
             rows.output.append(count)
-            rows.time_s.append(pending[1].time_s)
+            known = pending[1].time_s
+            rows.time_s.append(nan if known is None else known)
             rows.line.append(pending[1].line)
             rows.category.append(dialogue.category)
             total += pending[0] + count
@@ -152,25 +224,12 @@ def _append_turns(rows: _Rows, dialogue: Dialogue, counter: TokenCounter) -> Non
             total += count
 
 
-def _refuse_huge(path: Path, rows: _Rows, offsets: Ints, ids: list[str]) -> None:
-    largest = np.maximum(rows.prompt, rows.output)
+def _refuse_huge(path: Path, made: Conversations) -> None:
+    largest = np.maximum(made.prompt_tokens, made.output_tokens)
     if largest.max() > MAX_TOKENS:
         row = int(np.argmax(largest))
-        name = ids[session_of_row(offsets)[row]]
+        name = made.session_id[session_of_row(made.offsets)[row]]
         raise InputError(
             f"{path}: conversation {name!r} has a message of {int(largest[row]):,} tokens; "
             f"at most {MAX_TOKENS:,} are allowed, drop the conversation"
         )
-
-
-def _arrivals(path: Path, rows: _Rows) -> Floats | None:
-    known = [time for time in rows.time_s if time is not None]
-    if not known:
-        return None
-    if len(known) < len(rows.time_s):
-        row = rows.time_s.index(None)
-        raise InputError(
-            f"{path}: line {rows.line[row]}: a user message has no timestamp but {len(known)} "
-            "others have one; give a timestamp to every user message or to none"
-        )
-    return np.asarray(known, dtype=np.float64)

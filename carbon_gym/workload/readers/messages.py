@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import json
 from pathlib import Path
 from typing import Any, Final
 
 from carbon_gym.errors import InputError, did_you_mean
 from carbon_gym.scenario.schema import CATEGORIES
+from carbon_gym.workload.readers.build import checked_id
 from carbon_gym.workload.readers.counting import token_counter
-from carbon_gym.workload.readers.dialogue import Dialogue, Message, Speaker, conversations_of
-from carbon_gym.workload.readers.files import read_text
+from carbon_gym.workload.readers.dialogue import Dialogue, Message, Speaker, TurnCollector
+from carbon_gym.workload.readers.files import lines_of
+from carbon_gym.workload.readers.json_records import json_of_line
 from carbon_gym.workload.readers.times import unix_seconds
 from carbon_gym.workload.trace import Conversations
 
@@ -38,12 +39,11 @@ def read_messages(path: Path, tokenizer: str | Path | None = None) -> Conversati
     Raises:
         InputError: For every fault, naming the line.
     """
-    text = read_text(path)
     counter, note = token_counter(tokenizer)
-    dialogues: list[Dialogue] = []
+    collector = TurnCollector(counter)
     seen: dict[str, int] = {}
     silent_parts = 0
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in lines_of(path):
         if not line.strip():
             continue
         dialogue, silent = _dialogue(f"{path}: line {number}", line, number)
@@ -54,24 +54,16 @@ def read_messages(path: Path, tokenizer: str | Path | None = None) -> Conversati
                 f"{seen[dialogue.name]}; give every conversation its own id"
             )
         seen[dialogue.name] = number
-        dialogues.append(dialogue)
+        collector.add(dialogue)
     notes = [note]
     if silent_parts:
         notes.append(f"{silent_parts} message parts without text count 0 tokens")
-    return conversations_of(path, dialogues, counter, "messages", notes)
+    return collector.conversations(path, "messages", notes)
 
 
 def _dialogue(where: str, line: str, number: int) -> tuple[Dialogue, int]:
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        hint = "; for a JSON list use format sharegpt" if line.lstrip().startswith("[") else ""
-        raise InputError(
-            f"{where}: not valid JSON ({error.msg} at column {error.colno}); the messages format "
-            f"is one JSON object per line{hint}"
-        ) from None
-    except RecursionError:
-        raise InputError(f"{where}: nested too deeply to be a conversation") from None
+    hint = "; for a JSON list use format sharegpt" if line.lstrip().startswith("[") else ""
+    record = json_of_line(where, line, f"the messages format is one JSON object per line{hint}")
     if not isinstance(record, dict):
         raise InputError(f"{where}: is no JSON object; every line needs an object with messages")
     if "messages" not in record:
@@ -86,10 +78,8 @@ def _dialogue(where: str, line: str, number: int) -> tuple[Dialogue, int]:
         message, without_text = _message(f"{where}, message {position}", item, number)
         messages.append(message)
         silent += without_text
-    name = record.get("id", record.get("conversation_id", number))
-    if isinstance(name, bool) or not isinstance(name, (str, int)) or name == "":
-        raise InputError(f"{where}: id {name!r} must be text or an integer")
-    return Dialogue(str(name), messages, _category(where, record.get("category")), number), silent
+    name = checked_id(where, record.get("id", record.get("conversation_id", number)))
+    return Dialogue(name, messages, _category(where, record.get("category")), number), silent
 
 
 def _message(where: str, item: Any, number: int) -> tuple[Message, int]:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Any, Final
 
 from carbon_gym.errors import InputError
+from carbon_gym.workload.readers.build import checked_id
 from carbon_gym.workload.readers.counting import token_counter
-from carbon_gym.workload.readers.dialogue import Dialogue, Message, Speaker, conversations_of
-from carbon_gym.workload.readers.files import read_text
+from carbon_gym.workload.readers.dialogue import (
+    Dialogue,
+    Message,
+    Speaker,
+    conversations_of,
+    count_inner,
+)
+from carbon_gym.workload.readers.json_records import list_records
 from carbon_gym.workload.trace import Conversations
 
 SPEAKERS: Final[dict[str, Speaker]] = {
@@ -41,32 +47,21 @@ def read_sharegpt(path: Path, tokenizer: str | Path | None = None) -> Conversati
         InputError: For malformed JSON (with its line), a wrong shape (with the record's number)
             or an unknown speaker.
     """
-    text = read_text(path)
     counter, note = token_counter(tokenizer)
-    try:
-        records = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"{path}: line {error.lineno}: not valid JSON ({error.msg}); the sharegpt format is "
-            "one JSON list (for one record per line use format messages)"
-        ) from None
-    except RecursionError:
-        raise InputError(f"{path}: nested too deeply to be a list of conversations") from None
-    del text
-    if not isinstance(records, list):
-        raise InputError(
-            f"{path}: holds a JSON {type(records).__name__}, not a list; the sharegpt format is a "
-            "list of records with id and conversations"
-        )
+    hint = (
+        "the sharegpt format is one JSON list of records with id and conversations "
+        "(for one record per line use format messages)"
+    )
     chunks: defaultdict[str, dict[int, list[Message]]] = defaultdict(dict)
     repeated_records = 0
-    for number, record in enumerate(records, start=1):
+    for number, record in list_records(path, hint):
         name, messages = _record(path, number, record)
         match = _CHUNK.fullmatch(name)
         base, start = (match[1], int(match[2])) if match else (name, 0)
         if start in chunks[base]:
             repeated_records += 1
         else:
+            count_inner(messages, counter)
             chunks[base][start] = messages
     dialogues, joins, repeats, gaps = _rejoin(chunks)
     notes = [note]
@@ -105,7 +100,7 @@ def _record(path: Path, number: int, record: Any) -> tuple[str, list[Message]]:
         if not isinstance(value, str):
             raise InputError(f"{place}: value is {type(value).__name__}, it must be text")
         messages.append(Message(speaker, value, line=number))
-    return str(record["id"]), messages
+    return checked_id(where, record["id"]), messages
 
 
 def _rejoin(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carbon_gym.errors import InputError
+from carbon_gym.workload.log import Log
 from carbon_gym.workload.readers.build import check_arrivals, keys_of_ids, order_of_ids
-from carbon_gym.workload.readers.columns import Column, find_columns, integer_column, refuse_ragged
+from carbon_gym.workload.readers.columns import (
+    LOG,
+    Column,
+    find_columns,
+    integer_column,
+    names_with_log,
+    read_frame,
+    refuse_ragged,
+)
 from carbon_gym.workload.readers.features import turn_categories
 from carbon_gym.workload.readers.files import read_bytes
 from carbon_gym.workload.readers.times import arrival_column
@@ -22,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def read_tokens(path: Path) -> Conversations:
+def read_tokens(path: Path, log_column: str | None = None) -> Conversations:
     """Read a `tokens` file.
 
     Columns: `session`, `turn`, `prompt_tokens`, `output_tokens` and optionally `history_tokens`
@@ -31,11 +39,15 @@ def read_tokens(path: Path) -> Conversations:
     `user_codeish`, `user_mathish`; the names of ``sharegpt_turns.csv.gz`` are accepted as well and
     further columns are ignored. Rows may stand in any order; turn numbers need not be contiguous.
 
+    Args:
+        path: The file.
+        log_column: The column that names the deployment which served each turn; None: none is read.
+
     Raises:
         InputError: For every fault of the file, naming line and column.
     """
     raw = read_bytes(path)
-    columns = find_columns(path, raw)
+    columns = find_columns(path, raw, *names_with_log(path, log_column))
     if not raw.partition(b"\n")[2].strip():
         raise InputError(f"{path}: has a header but no rows; give at least one turn")
     refuse_ragged(path, raw)
@@ -53,6 +65,7 @@ def read_tokens(path: Path) -> Conversations:
     if "arrival" in frame:
         arrival, absolute = arrival_column(path, frame["arrival"], lines)
     category = turn_categories(path, frame, columns, lines)
+    log = _log(path, frame[LOG], columns[LOG].name, lines) if LOG in frame else None
     del frame
 
     order = np.lexsort((turn, code))
@@ -76,40 +89,13 @@ def read_tokens(path: Path) -> Conversations:
         absolute_time=absolute,
         source=f"{path.name} (tokens)",
         notes=notes,
+        log=None if log is None else log.at(order),
     )
 
 
 def _frame(path: Path, raw: bytes, columns: dict[str, Column]) -> pd.DataFrame:
-    """The used columns under their canonical names; text columns as str, others inferred."""
-    import pandas as pd
-
-    by_position = {column.position: canonical for canonical, column in columns.items()}
-    names = [by_position.get(p, f"unused {p}") for p in range(max(by_position) + 1)]
-    text = [name for name in ("session", "category", "task_guess") if name in columns]
-    numeric = [name for name in columns if name not in text]
-    try:
-        frame = pd.read_csv(
-            io.BytesIO(raw),
-            header=None,
-            skiprows=1,
-            names=names,
-            usecols=list(columns),
-            dtype=dict.fromkeys(text, object),
-            keep_default_na=False,
-            na_values={name: [""] for name in numeric},
-            skip_blank_lines=False,
-            skipinitialspace=True,
-            index_col=False,
-            low_memory=False,
-            encoding="utf-8-sig",
-        )
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: is not UTF-8 text; save the file as UTF-8") from None
-    except pd.errors.ParserError as error:
-        raise InputError(
-            f"{path}: is not a well-formed CSV ({str(error).strip()}); "
-            "every row needs as many cells as the header"
-        ) from None
+    """The used columns under their canonical names, without blank rows at the end."""
+    frame = read_frame(path, raw, columns, text=("session", "category", "task_guess", LOG))
     blank = (frame["session"] == "").to_numpy() | frame["session"].isna().to_numpy()
     rows = len(frame)
     while rows and blank[rows - 1] and frame.iloc[rows - 1]["turn"] != frame.iloc[rows - 1]["turn"]:
@@ -140,6 +126,24 @@ def _sessions(
     rank = np.empty(len(ids), dtype=np.int64)
     rank[order] = np.arange(len(ids))
     return rank[code], [ids[s] for s in order]
+
+
+def _log(path: Path, column: pd.Series[Any], name: str, lines: Ints) -> Log:
+    """The names of a column, in file order."""
+    import pandas as pd
+
+    spelling, spellings = pd.factorize(column.fillna("").to_numpy(dtype=object))
+    stripped = np.asarray([str(value).strip() for value in spellings], dtype=object)
+    code_of_spelling, names = pd.factorize(stripped)
+    code = code_of_spelling[spelling]
+    first = np.unique(code, return_index=True)[1]
+    for number, found in enumerate(names):
+        if not found:
+            raise InputError(
+                f"{path}: line {lines[first[number]]}: {name} is empty; every turn needs the "
+                "deployment that served it, as model@GPU@region; mend or drop the session"
+            )
+    return Log(path.name, name, tuple(names), lines[first], code.astype(np.int32))
 
 
 def _refuse_repeats(path: Path, code: Ints, turn: Ints, lines: Ints, ids: list[str]) -> None:

@@ -1,0 +1,1 @@
+"""What a fleet would save: its present rule beside CCAR and the learned routers."""

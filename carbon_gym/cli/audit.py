@@ -1,0 +1,198 @@
+"""`carbon-gym audit`: what your present rule emits, and what others would on the same turns."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+from operator import itemgetter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from carbon_gym.audit.assumptions import assumptions_of
+from carbon_gym.audit.cases import RULES, main_cases, varied_cases
+from carbon_gym.audit.findings import Findings, findings_of
+from carbon_gym.audit.report import report_of
+from carbon_gym.audit.rows_file import AuditFile
+from carbon_gym.audit.run import run_cases
+from carbon_gym.audit.tables import savings_table
+from carbon_gym.cli.choices import at_least_one, day
+from carbon_gym.cli.comparing import (
+    ConversationsOption,
+    FormatOption,
+    GridOption,
+    JobsOption,
+    SessionsOption,
+    StartOption,
+    TokenizerOption,
+    ZonesOption,
+    check_before_the_work,
+    with_files,
+)
+from carbon_gym.cli.console import output_console, turns_bar
+from carbon_gym.doors import our_package
+from carbon_gym.errors import InputError, did_you_mean
+from carbon_gym.evaluation import Evaluation, evaluation_fleets
+from carbon_gym.fleet import Deployments
+from carbon_gym.report.cells import figures_table
+from carbon_gym.report.document_cells import head, shown
+from carbon_gym.report.document_files import write_document
+from carbon_gym.report.work_file import versions
+from carbon_gym.scenario import Scenario, load_scenario
+from carbon_gym.simulator.logged import logged_deployments
+
+DEFAULT_FLEET = "sharegpt"
+USUAL_DAYS = 7
+"""Days where neither --days nor the file's arrivals say: a week."""
+_SHOWN = 4
+"""Columns of savings that fit on a terminal."""
+LOGGED = "replay"
+"""The policy that follows a log."""
+EXAMPLES = """\b
+Examples:
+  carbon-gym audit
+  carbon-gym audit --rule session-hash --days 5 --sessions 600
+  carbon-gym audit --conversations turns.csv.gz --rule served_by \\
+      --grid grid.csv --fleet fleet.yaml --start 2023-05-08
+"""
+
+
+def audit(
+    conversations: ConversationsOption = None,
+    format: FormatOption = None,
+    tokenizer: TokenizerOption = None,
+    grid: GridOption = None,
+    zones: ZonesOption = None,
+    fleet: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Scenario with your fleet: a YAML file, or a packaged one.",
+        ),
+    ] = DEFAULT_FLEET,
+    rule: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|COLUMN",
+            help=f"How turns are routed now: {', '.join(RULES)}, or the column of --conversations "
+            "that holds model@GPU@region for every turn.",
+        ),
+    ] = RULES[0],
+    start: StartOption = None,
+    days: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help=f"Days; default: those of the file's arrivals, else {USUAL_DAYS}."
+        ),
+    ] = None,
+    sessions: SessionsOption = None,
+    jobs: JobsOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the report; default runs/<time>-audit."),
+    ] = None,
+) -> None:
+    """Say what your present rule emits, and what CCAR and the learned routers would.
+
+    A rerun into the same folder takes up what is there and still right.
+    """
+    size = {
+        "fleets": at_least_one("--days", days),
+        "start": None if start is None else day("--start", start),
+        "sessions": at_least_one("--sessions", sessions),
+    }
+    processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
+    scenario = with_files(load_scenario(fleet), conversations, format, tokenizer, grid, zones)
+    scenario = _with_rule(scenario, rule)
+    check_before_the_work([scenario])
+    folder = out or Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-audit"
+    began = time.perf_counter()
+    with AuditFile(folder) as file:
+        evaluation = evaluation_fleets(scenario, usual_fleets=USUAL_DAYS, **size)  # type: ignore[arg-type]
+        _check_turns(evaluation)
+        findings = _run(evaluation, rule, processes, file)
+        document = report_of(
+            findings,
+            [day.isoformat() for day in evaluation.days],
+            _notes(evaluation),
+            _facts(evaluation, rule, scenario),
+        )
+        written = write_document(document, folder)
+    console = output_console()
+    _show(console, findings)
+    for path in written[:2]:
+        console.print(str(path), soft_wrap=True)
+    console.print(f"{time.perf_counter() - began:.0f} s")
+
+
+def _with_rule(scenario: Scenario, rule: str) -> Scenario:
+    """The scenario with the log's column, if that is what the rule is."""
+    if rule in RULES:
+        return scenario
+    if scenario.workload.format != "tokens":
+        raise InputError(
+            f"--rule {rule!r} is not known; {did_you_mean(rule, RULES)}use one of "
+            f"{', '.join(RULES)}, or with --conversations in the format tokens the name of the "
+            "column that says where each turn was served"
+        )
+    return load_scenario(scenario, workload={"log_column": rule})
+
+
+def _check_turns(evaluation: Evaluation) -> None:
+    """Refuse what could not be compared, before the work."""
+    if not any(trace.turns for trace in evaluation.traces):
+        raise InputError(
+            f"{evaluation.scenario.name}: no day has a turn, so that there is nothing to compare; "
+            "give more sessions or other days"
+        )
+    if evaluation.scenario.workload.log_column is not None:
+        logged_deployments(evaluation.traces[0].log, Deployments.of(evaluation.scenario))
+
+
+def _run(evaluation: Evaluation, rule: str, jobs: int, file: AuditFile) -> Findings:
+    """Run what the folder does not have yet."""
+    scenario = evaluation.scenario
+    present = rule if rule in RULES else LOGGED
+    assumptions = assumptions_of(scenario.filtered())
+    cases = [*main_cases(scenario), *varied_cases(assumptions)]
+    file.say_inputs(evaluation)
+    with turns_bar(f"{len(cases)} comparisons", len(cases)) as on_cases:
+        run_cases(evaluation, present, cases, file, jobs=jobs, on_cases=on_cases)
+    label = rule if rule in RULES else f"your log ({rule})"
+    return findings_of(label, present, scenario, assumptions, file)
+
+
+def _notes(evaluation: Evaluation) -> list[str]:
+    """What was drawn or dropped, and what gates, knobs and routers were made for."""
+    notes, baselines = list(evaluation.notes), our_package("baselines")
+    for case in main_cases(evaluation.scenario):
+        notes += baselines.notes_on(case.scenario, [case.policy])
+    return list(dict.fromkeys(notes))
+
+
+def _facts(evaluation: Evaluation, rule: str, asked: Scenario) -> dict[str, str]:
+    workload = evaluation.scenario.workload
+    source = "generated" if workload.path is None else f"{Path(workload.path).name}"
+    return {
+        "fleet": f"{asked.name}: {len(Deployments.of(evaluation.scenario))} deployments",
+        "present rule": rule,
+        "conversations": source,
+        "grid": evaluation.grid.source,
+        "days": ", ".join(day.isoformat() for day in evaluation.days),
+        **versions(),
+    }
+
+
+def _show(console: Console, findings: Findings) -> None:
+    """The table of savings on the terminal."""
+    table = savings_table(findings)
+    router, *others = table.columns[:_SHOWN]
+    rows = [
+        {head(c): shown(cell, c) for c, cell in zip(table.columns, row, strict=True)}
+        for row in table.rows
+    ]
+    columns = [(head(column), itemgetter(head(column))) for column in others]
+    console.print(figures_table(table.title, table.caption, columns, rows, head=router.title))

@@ -1,0 +1,105 @@
+"""`carbon-gym import conversations`: conversations in the formats of others, made ours."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from carbon_gym.cli.console import output_console
+from carbon_gym.errors import InputError
+from carbon_gym.files import make_writable_folder, remove_if_empty, replacing
+
+CSV_NAME = "conversations.csv.gz"
+PICTURE_NAME = "conversations.png"
+EXAMPLES = """\b
+Examples:
+  carbon-gym import conversations ShareGPT_V3_unfiltered_cleaned_split.json --out mine
+  carbon-gym import conversations vllm-usage.jsonl.gz
+  carbon-gym import conversations --from-hub wildchat
+  carbon-gym benchmark --conversations mine/conversations.csv.gz
+"""
+
+
+def conversations(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="Plain, gzip, or a zip archive of one file."),
+    ] = None,
+    format: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="auto: told from the content; else tokens, sharegpt, messages, sharechat, "
+            "wildchat, lmsys, burstgpt, azure, mooncake or usage.",
+        ),
+    ] = "auto",
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A tokenizer.json to count text with; default: characters / 4."
+        ),
+    ] = None,
+    prompts: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What prompt tokens of burstgpt and azure hold: whole (with the history), new "
+            "(without), or auto.",
+        ),
+    ] = "auto",
+    from_hub: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Fetch a data set with huggingface_hub instead of FILE: sharegpt, sharechat, "
+            "wildchat, lmsys, burstgpt, owner/name or owner/name:file.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Folder to write to; default runs/<time>-import-conversations."
+        ),
+    ] = None,
+) -> None:
+    """Tell the format of a file, print what is in it, and write the canonical tokens file."""
+    from carbon_gym.importing.detect import detect
+    from carbon_gym.importing.formats import FORMATS, read_any
+    from carbon_gym.importing.hub import fetch
+    from carbon_gym.importing.requests import checked_prompts
+    from carbon_gym.importing.summary import draw_summary, summary_rows
+    from carbon_gym.importing.write import writable, write_tokens
+
+    rule = checked_prompts(prompts)
+    if (file is None) == (from_hub is None):
+        raise InputError("import conversations: name one file, or a data set with --from-hub")
+    began = time.perf_counter()
+    folder = out or Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-import-conversations"
+    made = make_writable_folder(folder, "--out")
+    try:
+        source = file if file is not None else fetch(str(from_hub))
+        name, reason = detect(source) if format == "auto" else (format, "as named by --format")
+        found = writable(read_any(source, name, tokenizer, rule))
+        with replacing(folder / CSV_NAME) as csv, replacing(folder / PICTURE_NAME) as picture:
+            write_tokens(found, csv)
+            draw_summary(found, picture)
+    finally:
+        remove_if_empty(made)
+    console = output_console()
+    console.print(f"{source}: {FORMATS[name].title} ({name}: {reason})", soft_wrap=True)
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column()
+    for label, text in summary_rows(found):
+        table.add_row(label, text)
+    console.print(table)
+    for note in found.notes:
+        console.print(f"- {note}", style="dim", soft_wrap=True)
+    for written in (folder / CSV_NAME, folder / PICTURE_NAME):
+        console.print(str(written), soft_wrap=True)
+    console.print(f"{time.perf_counter() - began:.0f} s")

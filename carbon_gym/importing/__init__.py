@@ -1,0 +1,1 @@
+"""Conversations in the formats of others: told apart, read, summed up, written as ours."""
