@@ -109,7 +109,7 @@ def _found(results: Results, found: Evaluations) -> str:
     if shipped:
         whole, better = (span([how(one) for one in shipped]) for how in (seconds, until_better))
         lines.append(
-            f"{len(shipped)} trainings took {whole} s each on two cores; a trained network is "
+            f"{len(shipped)} trainings took {whole} s each; a trained network is "
             f"better than faircarbon on validation after {better} s."
         )
     said = [f"- {line}" for line in lines if line]
