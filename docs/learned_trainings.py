@@ -47,8 +47,8 @@ def training_part(results: Results) -> str:
             "a constraint is not kept there.",
             table(header, rows),
             "*seconds*, *rule better than faircarbon*, *network better*: from the start, each in "
-            "one process beside other work; to the end, and to the first validation of the rule and of "
-            "a network, cloned or evolved, that emits less than `faircarbon` does. *faircarbon* to "
+            "one process beside other work; to the end, and to the first validation of rule and "
+            "network, cloned or evolved, that emits less than `faircarbon` does. *faircarbon* to "
             "*best*: CO2 on validation fleets, reference = 1; least and most of the seeds.",
         ]
     )
