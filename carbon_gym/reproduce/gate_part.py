@@ -21,9 +21,9 @@ READINGS: dict[str, Changes] = {
     "capacity by turns and region": {"capacity": {"rule": "turns", "scope": "region"}},
 }
 """What the summary leaves open and what may make sessions move, and move back, more often. The
-first of difficulty has the variance of session and turn effect together (0.6² + 0.4²)."""
+first of difficulty has the variance of session and turn effect together (0.6² + 0.4²). ASSUMED."""
 THRESHOLDS: tuple[float | None, ...] = (None, 0.3, 0.2, 0.1, 0.0)
-"""Probabilities of moving back at which the gate stays; None: as tuned."""
+"""Probabilities of moving back at which the gate stays; None: as tuned (ASSUMED)."""
 GATED, FREE = "ccar", "ccar-no-gate"
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
 
