@@ -44,10 +44,11 @@ def collect_evaluations(folder: Path) -> Entries:
         content = json.loads(path.read_text(encoding="utf-8"))
         part = "/".join(path.parent.relative_to(folder).parts) or folder.resolve().name
         for scenario, methods in content["methods"].items():
+            short_name = scenario.partition(" on ")[0]  # not with the files that it is on
             rows = [row for row in content["rows"] if row["scenario"] == scenario]
             reference = content["reference"][scenario]
             for method in sorted(methods, key=lambda record: record["method"] != reference):
-                name = f"{part} | {scenario} | {short_path(method['method'])}"
+                name = f"{part} | {short_name} | {short_path(method['method'])}"
                 found[name] = short(
                     {
                         "reference": short_path(reference),

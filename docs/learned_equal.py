@@ -32,7 +32,7 @@ from carbon_gym.simulator.run import run_policy
 
 FLEETS = 16
 OFFSETS = (-0.012, -0.008, -0.004, 0.0, 0.004)
-"""Targets of mean predicted quality, beside the one that the routers have."""
+"""Targets of mean predicted quality, beside the one that the routers have (ASSUMED)."""
 METHODS = ("lookahead-places", LEARNED)
 VERSION = 1
 """Of the figures; raise it when they change, so that a rerun measures anew."""

@@ -40,7 +40,7 @@ INTRODUCTION = """# Learned routers, judged on held-out fleets
 
 CCAR serves first come, first served: it prices the present turn, not what a cache is worth to the
 turns after it, nor what a place in a clean pool is worth to others. Three ways of looking further
-are compared with it on whole fleets that no training and no selection has seen: `lookahead`, a
+are compared with it on whole fleets on which nothing was trained or chosen: `lookahead`, a
 linear rule of eleven weights; `lookahead-places`, the same with three more, a price of a place in a
 pool; `learned`, a small network that scores every deployment, five trainings for each of the
 settings filter, congested and budget. How they are trained is said in [training.md](training.md),
@@ -109,7 +109,7 @@ def _found(results: Results, found: Evaluations) -> str:
     if shipped:
         whole, better = (span([how(one) for one in shipped]) for how in (seconds, until_better))
         lines.append(
-            f"{len(shipped)} trainings took {whole} s each on two cores; a trained network is "
+            f"{len(shipped)} trainings took {whole} s each; a trained network is "
             f"better than faircarbon on validation after {better} s."
         )
     said = [f"- {line}" for line in lines if line]

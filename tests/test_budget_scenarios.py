@@ -37,7 +37,9 @@ from carbon_gym.simulator import quotes as quotes_module
 from carbon_gym.simulator import simulator as simulator_module
 
 __all__ = ["plain_kernels", "without_jit"]  # fixtures
-PACKAGED = [name for name in scenario_names() if "-budget" in name]
+BORROWED = ("sharegpt-far", "sharegpt-budget-far")
+"""Worlds to learn from: other zones, under the gate and knobs of sharegpt."""
+PACKAGED = [name for name in scenario_names() if "-budget" in name and name not in BORROWED]
 ONLY_ADMISSION = ("model_admissible", "admissible", "feasible")
 seeds = st.integers(0, 2**32 - 1)
 
@@ -171,10 +173,18 @@ def test_what_extends_a_budget_scenario_keeps_its_origin(name: str, tmp_path: Pa
 def test_packaged_filter_scenarios_keep_their_own_origin(tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     for name in scenario_names():
-        if name in PACKAGED:
+        if name in (*PACKAGED, *BORROWED):
             continue
         own.write_text(f"extends: {name}\n", encoding="utf-8")
         assert load_scenario(name).origin == load_scenario(own).origin == name
+
+
+@pytest.mark.parametrize("name", BORROWED)
+def test_worlds_to_learn_from_borrow_gate_and_knobs_and_say_so(name: str) -> None:
+    scenario = load_scenario(name)
+    assert scenario.origin == "sharegpt"
+    assert scale_co2_g(scenario) == scale_co2_g(None)
+    assert "was fitted on other rules" in str(gate_note(scenario))
 
 
 def test_a_filtered_scenario_forgets_the_budget_only() -> None:

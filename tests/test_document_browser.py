@@ -24,7 +24,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     program = installed()
     if program is None:
-        pytest.skip("no Chromium is installed")
+        pytest.skip("no Chromium here (Debian: apt install chromium); test_document.py needs none")
     with Browser(program, tmp_path_factory.mktemp("profile")) as opened:
         yield opened
 

@@ -178,7 +178,7 @@ def test_fitting_keeps_to_its_splits() -> None:
     assert totals["co2_g_by_weight"][f"{content['weight']:g}"] <= never
 
 
-@pytest.mark.parametrize("name", scenario_names())
+@pytest.mark.parametrize("name", [n for n in scenario_names() if not n.endswith("-far")])
 def test_the_shipped_gates(name: str) -> None:
     scenario = load_scenario(name)
     content = json.loads(gate_path(scenario.origin).read_text(encoding="utf-8"))

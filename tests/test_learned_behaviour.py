@@ -98,7 +98,8 @@ def test_what_still_holds_is_not_run_again() -> None:
     assert not dict(behaviour.measure_behaviour(found, 2, watched))
     found["tiny | ccar"]["key"] = "of other code"
     assert list(dict(behaviour.measure_behaviour(found, 2, watched))) == ["tiny | ccar"]
-    text = module("learned_page").page({"evaluations": {}, "trainings": {}, "behaviour": found})
+    empty = {key: {} for key in ("evaluations", "trainings", "equal_quality")}
+    text = module("learned_page").page({**empty, "behaviour": found})
     assert "| later turns that stay |" in text
     assert f"| Llama-3.1-8B-Instruct: turns / tokens / cached | {shown(found)} / " in text
     assert "nan" not in text

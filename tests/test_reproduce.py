@@ -24,13 +24,14 @@ from carbon_gym.reproduce.bounds_part import BoundsPart
 from carbon_gym.reproduce.length_part import LengthPart
 from carbon_gym.reproduce.overall_part import OverallPart
 from carbon_gym.reproduce.parts import PARTS, parts_named
-from carbon_gym.reproduce.plan import Files, Part, Plan, World
+from carbon_gym.reproduce.plan import Part, Plan, World
 from carbon_gym.reproduce.rows_file import ReproduceFile
 from carbon_gym.reproduce.run import Unit, command_of, document, run_units, units_of
 from carbon_gym.reproduce.sensitivity_part import SensitivityPart
 from carbon_gym.reproduce.sensitivity_settings import axes, cells, setting_world
 from carbon_gym.reproduce.worlds import dataset_world, merged
 from carbon_gym.scenario import load_scenario
+from carbon_gym.scenario.own_files import OwnFiles
 
 SMALL = Plan(datasets=("tiny",), fleets=2, sensitivity_fleets=2, sessions=12, quick=True)
 SIMULATED: tuple[Part, ...] = (
@@ -129,13 +130,13 @@ def test_changes_are_laid_over_one_another() -> None:
 
 
 def test_a_grid_of_the_users_own_varies_its_own_regions() -> None:
-    def regions(files: Files) -> list[str]:
+    def regions(files: OwnFiles) -> list[str]:
         return [v for a in axes(Plan(files=files)) if a.name == "regions" for v in a.settings]
 
     grid = (Path("grid.csv"),)
-    assert regions(Files(grid=grid, zones="A,B,C")) == ["2", "3"]
-    assert regions(Files(grid=grid, zones="A")) == []
-    assert regions(Files(grid=grid)) == ["2", "3", "4"]
+    assert regions(OwnFiles(grid=grid, zones=("A", "B", "C"))) == ["2", "3"]
+    assert regions(OwnFiles(grid=grid, zones=("A",))) == []
+    assert regions(OwnFiles(grid=grid)) == ["2", "3", "4"]
 
 
 # -------------------------------------------------------------------------- kept and taken up again
@@ -312,10 +313,10 @@ def test_files_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     both = plan_of("--conversations", turns, *own, **where)
     assert both.datasets == ("sharegpt",)
     assert (both.fleets, both.sensitivity_fleets) == (3, 3), "as many days as the grid has"
-    assert (both.files.format, both.files.zones) == ("tokens", "US-CAL-CISO,GB")
+    assert (both.files.format, both.files.zones) == ("tokens", tuple(ZONES))
     alone = plan_of(*own, "--start", "2023-05-09", **where)
     assert alone.datasets == ("sharegpt", "sharechat")
-    assert (alone.fleets, alone.files.start) == (2, date(2023, 5, 9))
+    assert (alone.fleets, alone.start) == (2, date(2023, 5, 9))
     default = plan_of(**where)
     assert (default.fleets, default.sensitivity_fleets, default.sessions) == (16, 8, None)
     quick = plan_of("--quick", "--fleets", 3, **where)

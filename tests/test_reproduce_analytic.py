@@ -20,14 +20,15 @@ from carbon_gym.report.document import Cell, Measured, Picture, Section, Table
 from carbon_gym.reproduce import published
 from carbon_gym.reproduce.break_even_part import BreakEvenPart, break_even_share
 from carbon_gym.reproduce.grid_part import GridPart, Spread, cleanest_spells, year_of_grid
-from carbon_gym.reproduce.inputs import changes_of, evaluation_of, scenario_of
+from carbon_gym.reproduce.inputs import evaluation_of, scenario_of
 from carbon_gym.reproduce.miss_cost import Turns, implied_fixed, over_fleets
 from carbon_gym.reproduce.miss_part import BINS, MissPart
-from carbon_gym.reproduce.plan import Files, Found, Part, Plan, Row, World
+from carbon_gym.reproduce.plan import Found, Part, Plan, Row, World
 from carbon_gym.reproduce.profiles_part import ProfilesPart, profiles_of
 from carbon_gym.reproduce.published import Published
 from carbon_gym.resources import packaged
 from carbon_gym.scenario import load_scenario
+from carbon_gym.scenario.own_files import OwnFiles
 
 TINY = Plan(datasets=("tiny",), fleets=6, sessions=60, quick=True)
 PARTS: tuple[Part, ...] = (GridPart(), MissPart(), BreakEvenPart(), ProfilesPart())
@@ -263,7 +264,7 @@ def test_fleets_without_such_a_turn_are_left_out() -> None:
 
 def test_long_conversations_of_the_user_s_own(tmp_path: Path) -> None:
     path = write_tokens(tmp_path / "own.csv", 40, turns=lambda session: [(100, 900)] * 12)
-    files = Files(conversations=path, format="tokens")
+    files = OwnFiles(conversations=path, format="tokens")
     plan = Plan(files=files, datasets=("sharegpt",), fleets=1)
     rows = by_first(table(MissPart().section(plan, NOTHING), "miss-published"))
     # Twelve turns of 1,000 tokens: histories 0 to 11,000, eight of them from 4,000 on.
@@ -324,7 +325,7 @@ def day_numbers(days: Sequence[date]) -> list[int]:
 
 
 def test_days_elsewhere_are_shown_with_their_own_year() -> None:
-    plan = Plan(files=Files(start=date(2030, 3, 1)), datasets=("tiny",), fleets=2, sessions=5)
+    plan = Plan(start=date(2030, 3, 1), datasets=("tiny",), fleets=2, sessions=5)
     series = year_of_grid(evaluation_of(plan, "tiny"))
     first = np.datetime64("2030-03-01").astype("datetime64[s]").astype(int)
     assert (series.start_unix_s, len(series.values)) == (first, 365 * 288)
@@ -333,7 +334,7 @@ def test_days_elsewhere_are_shown_with_their_own_year() -> None:
 
 def test_a_grid_of_the_user_s_own(tmp_path: Path) -> None:
     path = write_grid(tmp_path / "g.csv", hours=96)
-    plan = Plan(files=Files(grid=(path,)), datasets=("tiny",), fleets=2, sessions=20)
+    plan = Plan(files=OwnFiles(grid=(path,)), datasets=("tiny",), fleets=2, sessions=20)
     section = GridPart().section(plan, NOTHING)
     cleanest = table(section, "grid-cleanest").rows
     # The cleaner zone changes every six hours.
@@ -346,17 +347,17 @@ def test_a_grid_of_the_user_s_own(tmp_path: Path) -> None:
 
 
 def test_the_scenario_of_a_plan_is_on_the_user_s_files(tmp_path: Path) -> None:
-    files = Files(
+    files = OwnFiles(
         conversations=write_tokens(tmp_path / "t.csv", 5),
         format="tokens",
         grid=(write_grid(tmp_path / "g.csv"),),
-        zones="GB, US-CAL-CISO",
+        zones=("GB", "US-CAL-CISO"),
     )
     scenario = scenario_of(Plan(files=files), "tiny")
     assert scenario.workload.path == str(tmp_path / "t.csv")
     assert scenario.grid.paths == (str(tmp_path / "g.csv"),)
     assert [region.zone for region in scenario.fleet.regions] == ["GB", "US-CAL-CISO"]
-    assert changes_of(Files()) == {}
+    assert OwnFiles().changes() == {}
 
 
 # --- annual means -----------------------------------------------------------------------------

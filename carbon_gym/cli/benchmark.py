@@ -30,6 +30,7 @@ from carbon_gym.cli.comparing import (
     ZonesOption,
     check_before_the_work,
     compare_and_keep,
+    files_of,
     with_files,
     with_notes,
 )
@@ -109,12 +110,9 @@ def benchmark(
         "sessions": at_least_one("--sessions", sessions) or (QUICK_SESSIONS if quick else None),
     }
     processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
-    files = conversations is not None or bool(grid)
-    sources = scenario or _default_scenarios(files, front)
-    scenarios = [
-        with_files(load_scenario(source), conversations, format, tokenizer, grid, zones)
-        for source in dict.fromkeys(sources)
-    ]
+    files = files_of(conversations, format, tokenizer, grid, zones)
+    sources = scenario or _default_scenarios(bool(files.names), front)
+    scenarios = [with_files(load_scenario(source), files) for source in dict.fromkeys(sources)]
     check_before_the_work(scenarios)
     if front:
         chosen_names = None if policies == "all" else names_in("--policies", policies)

@@ -25,6 +25,7 @@ from carbon_gym.grid.series import check_zones
 from carbon_gym.grid.statistics import load_statistics as load_grid_statistics
 from carbon_gym.report.rows_file import RowsFile
 from carbon_gym.scenario import Scenario, load_scenario
+from carbon_gym.scenario.own_files import OwnFiles
 from carbon_gym.scenario.schema import Split
 from carbon_gym.workload.statistics import load_statistics as load_workload_statistics
 
@@ -111,36 +112,28 @@ def compare_and_keep(
         )
 
 
-def with_files(
-    scenario: Scenario,
+def files_of(
     conversations: Path | None,
     format: str | None,
     tokenizer: Path | None,
     grid: list[Path] | None,
     zones: str | None,
-) -> Scenario:
-    """The scenario on the user's own files, under a name that says so."""
-    changes: dict[str, Any] = {}
-    used = []
-    if conversations is not None:
-        workload = {
-            "source": "file",
-            "path": str(conversations),
-            "format": conversation_format(conversations, format),
-        }
-        if tokenizer is not None:
-            workload["tokenizer"] = str(tokenizer)
-        changes["workload"] = workload
-        used.append(conversations.name)
-    elif format is not None or tokenizer is not None:
+) -> OwnFiles:
+    """The user's own files, from the options of those names."""
+    if conversations is None and (format is not None or tokenizer is not None):
         raise InputError("--format and --tokenizer say how to read --conversations; give that too")
-    if grid:
-        changes["grid"] = {"source": "file", "paths": [str(path) for path in grid]}
-        used += [path.name for path in grid]
-    if zones is not None:
-        changes["fleet"] = {"regions": different("--zones", names_in("--zones", zones))}
-    if not changes:
-        return scenario
-    if used:
-        changes["name"] = f"{scenario.name} on {' + '.join(used)}"
-    return load_scenario(scenario, **changes)
+    return OwnFiles(
+        conversations,
+        None if conversations is None else conversation_format(conversations, format),
+        tokenizer,
+        tuple(grid or ()),
+        () if zones is None else tuple(different("--zones", names_in("--zones", zones))),
+    )
+
+
+def with_files(scenario: Scenario, files: OwnFiles) -> Scenario:
+    """The scenario on the user's own files, under a name that says so."""
+    changes = files.changes()
+    if files.names:
+        changes["name"] = f"{scenario.name} on {' + '.join(files.names)}"
+    return load_scenario(scenario, **changes) if changes else scenario

@@ -26,6 +26,7 @@ from carbon_gym.cli.comparing import (
     ZonesOption,
     check_before_the_work,
     compare_and_keep,
+    files_of,
     with_files,
     with_notes,
 )
@@ -100,8 +101,9 @@ def evaluate(
         "sessions": at_least_one("--sessions", sessions),
     }
     processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
+    files = files_of(conversations, format, tokenizer, grid, zones)
     scenarios = [
-        with_files(load_scenario(source), conversations, format, tokenizer, grid, zones)
+        with_files(load_scenario(source), files)
         for source in dict.fromkeys(scenario or DEFAULT_SCENARIOS)
     ]
     check_before_the_work(scenarios)

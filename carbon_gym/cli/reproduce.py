@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from carbon_gym.cli.choices import at_least_one, conversation_format, day, different, names_in
+from carbon_gym.cli.choices import at_least_one, day
 from carbon_gym.cli.comparing import (
     ConversationsOption,
     FormatOption,
@@ -21,16 +21,17 @@ from carbon_gym.cli.comparing import (
     TokenizerOption,
     ZonesOption,
     check_before_the_work,
+    files_of,
 )
 from carbon_gym.cli.console import output_console, turns_bar
-from carbon_gym.errors import InputError
 from carbon_gym.evaluation import evaluation_fleets
 from carbon_gym.report.document_files import write_document
 from carbon_gym.reproduce.inputs import scenario_of
 from carbon_gym.reproduce.parts import PARTS, parts_named
-from carbon_gym.reproduce.plan import Files, Plan
+from carbon_gym.reproduce.plan import Plan
 from carbon_gym.reproduce.rows_file import ReproduceFile
 from carbon_gym.reproduce.run import Rows, document, run_units, units_of
+from carbon_gym.scenario.own_files import OwnFiles
 
 QUICK_FLEETS = 5
 QUICK_SESSIONS = 600
@@ -78,9 +79,12 @@ def reproduce(
     A rerun into the same folder takes up what is there and still right.
     """
     parts = parts_named(only or [])
-    files = _files(conversations, format, tokenizer, grid, zones, start)
     plan = _plan(
-        files, quick, at_least_one("--fleets", fleets), at_least_one("--sessions", sessions)
+        files_of(conversations, format, tokenizer, grid, zones),
+        None if start is None else day("--start", start),
+        quick,
+        at_least_one("--fleets", fleets),
+        at_least_one("--sessions", sessions),
     )
     check_before_the_work([scenario_of(plan, dataset) for dataset in plan.datasets])
     processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
@@ -97,27 +101,9 @@ def reproduce(
     console.print(f"{time.perf_counter() - began:.0f} s")
 
 
-def _files(
-    conversations: Path | None,
-    format: str | None,
-    tokenizer: Path | None,
-    grid: list[Path] | None,
-    zones: str | None,
-    start: str | None,
-) -> Files:
-    if conversations is None and (format is not None or tokenizer is not None):
-        raise InputError("--format and --tokenizer say how to read --conversations; give that too")
-    return Files(
-        conversations=conversations,
-        format=None if conversations is None else conversation_format(conversations, format),
-        tokenizer=tokenizer,
-        grid=tuple(grid or ()),
-        zones=None if zones is None else ",".join(different("--zones", names_in("--zones", zones))),
-        start=None if start is None else day("--start", start),
-    )
-
-
-def _plan(files: Files, quick: bool, fleets: int | None, sessions: int | None) -> Plan:
+def _plan(
+    files: OwnFiles, start: date | None, quick: bool, fleets: int | None, sessions: int | None
+) -> Plan:
     """Sizes: as asked for, else as many fleets as the user's files have days for."""
     usual = Plan()
     datasets = usual.datasets if files.conversations is None else usual.datasets[:1]
@@ -125,10 +111,10 @@ def _plan(files: Files, quick: bool, fleets: int | None, sessions: int | None) -
     most = QUICK_FLEETS if quick else usual.fleets
     if fleets is None and (files.conversations is not None or files.grid):
         at_hand = evaluation_fleets(
-            scenario_of(Plan(files=files), datasets[0]), start=files.start, sessions=sessions
+            scenario_of(Plan(files=files), datasets[0]), start=start, sessions=sessions
         )
         most = min(most, len(at_hand.traces))
     count = fleets or most
     # A file's sessions are dealt to the days there are: fewer days would be fuller ones.
     each = count if files.conversations is not None else min(count, usual.sensitivity_fleets)
-    return Plan(files, datasets, count, each, sessions, quick)
+    return Plan(files, start, datasets, count, each, sessions, quick)

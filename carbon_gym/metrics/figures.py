@@ -21,6 +21,11 @@ ROUNDING = 1e-9
 """Kept at exactly the reference's figure: sums in another order differ by less."""
 
 
+def no_worse(name: str, ours: float, theirs: float) -> bool:
+    """Whether a figure of `CONSTRAINTS` is no worse than the reference's."""
+    return bool(CONSTRAINTS[name] * (ours - theirs) <= ROUNDING)
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
     """What was served, over all turns.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from carbon_gym.metrics.figures import CONSTRAINTS, ROUNDING
+from carbon_gym.metrics.figures import CONSTRAINTS, no_worse
 from carbon_gym.metrics.guard import over_fleets
 from carbon_gym.metrics.seeds import WHOLE, improvement_interval, interquartile_interval
 
@@ -100,10 +100,7 @@ def _beside(
 
 def _kept(ours: Mapping[str, float], theirs: Mapping[str, float]) -> dict[str, bool]:
     """Which constraints are kept."""
-    return {
-        name: bool(worse * (ours[name] - theirs[name]) <= ROUNDING)
-        for name, worse in CONSTRAINTS.items()
-    }
+    return {name: no_worse(name, ours[name], theirs[name]) for name in CONSTRAINTS}
 
 
 def _pooled(rows: Mapping[str, Sequence[Row]], policies: Sequence[str]) -> dict[str, float]:

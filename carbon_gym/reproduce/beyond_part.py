@@ -29,7 +29,7 @@ RULED = (REFERENCE, "ccar-ev", *LEARNED)
 """Where quality is filtered per query."""
 CONGESTED = "congested"
 BETAS = (0.75, 0.8, 0.85, 0.9, 0.95)
-"""β_Q of `ccar` along the front."""
+"""β_Q of `ccar` along the front (ASSUMED but for the paper's)."""
 PAPER_BETA = 0.85
 ABOVE = (-0.05, -0.03, -0.015, 0.0, 0.015, 0.025)
 """Targets of `ccar-budget` along the front, mean quality above the scenario's (ASSUMED)."""

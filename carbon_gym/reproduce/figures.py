@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from carbon_gym.metrics.figures import CONSTRAINTS, ROUNDING
+from carbon_gym.metrics import figures
 from carbon_gym.metrics.guard import over_fleets
 from carbon_gym.report.document import Measured
 from carbon_gym.reproduce.plan import Row
@@ -99,12 +99,12 @@ def no_worse(mine: Rows, reference: Rows, figure: str) -> str:
     Args:
         mine: Rows of a policy.
         reference: Rows of another on the same fleets.
-        figure: One of `CONSTRAINTS`, which knows what is worse.
+        figure: One of `carbon_gym.metrics.figures.CONSTRAINTS`, which knows what is worse.
     """
     ours, theirs = of_all(mine, figure), of_all(reference, figure)
     if ours is None or theirs is None:
         return "–"
-    return "yes" if CONSTRAINTS[figure] * (ours - theirs) <= ROUNDING else "no"
+    return "yes" if figures.no_worse(figure, ours, theirs) else "no"
 
 
 def whiskers(cells: Sequence[Measured]) -> list[list[float]]:

@@ -21,9 +21,9 @@ READINGS: dict[str, Changes] = {
     "capacity by turns and region": {"capacity": {"rule": "turns", "scope": "region"}},
 }
 """What the summary leaves open and what may make sessions move, and move back, more often. The
-first of difficulty has the variance of session and turn effect together (0.6² + 0.4²)."""
+first of difficulty has the variance of session and turn effect together (0.6² + 0.4²). ASSUMED."""
 THRESHOLDS: tuple[float | None, ...] = (None, 0.3, 0.2, 0.1, 0.0)
-"""Probabilities of moving back at which the gate stays; None: as tuned."""
+"""Probabilities of moving back at which the gate stays; None: as tuned (ASSUMED)."""
 GATED, FREE = "ccar", "ccar-no-gate"
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
 
@@ -135,7 +135,7 @@ def _table(plan: Plan, rows: Sequence[_Row]) -> Table:
 
 
 def _picture(rows: Sequence[_Row]) -> Picture:
-    figure = new_figure(8.0, 3.8)
+    figure = new_figure(8.0, 4.8)
     panels = figure.subplots(1, 2)
     readings = list(dict.fromkeys(row.reading for row in rows))
     sides = (
@@ -162,7 +162,8 @@ def _picture(rows: Sequence[_Row]) -> Picture:
         axes.axhline(0, color="0.3", linewidth=0.8)
         axes.set(xlabel="switches blocked, a session", ylabel=label)
         plain(axes)
-    panels[1].legend(fontsize=6, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    handles, labels = panels[1].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=7, frameon=False)
     return Picture(
         "gate",
         "The gate's worth against how often it blocks",

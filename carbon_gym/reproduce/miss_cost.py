@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from carbon_gym.metrics.intervals import MIN_FLEETS_FOR_T, paired_t
+from carbon_gym.metrics.intervals import MIN_FLEETS_FOR_T
 from carbon_gym.report.document import Measured
+from carbon_gym.reproduce.figures import measured
 from carbon_gym.scenario.schema import EnergyProfile
 from carbon_gym.workload.trace import Floats, Ints, Trace
 
@@ -135,7 +136,6 @@ def over_fleets(fleets: Sequence[Turns], figure: Figure) -> Measured | None:
     """
     values = [value for turns in fleets if (value := figure(turns)) is not None]
     if len(values) >= MIN_FLEETS_FOR_T:
-        interval = paired_t(values)
-        return Measured(interval["mean"], interval["low"], interval["high"])
+        return measured(np.array(values))
     pooled = figure(Turns.joined(fleets))
     return None if pooled is None else Measured(pooled)

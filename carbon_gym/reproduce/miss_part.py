@@ -11,6 +11,7 @@ import numpy as np
 from carbon_gym.fleet import Deployments
 from carbon_gym.report.document import Cell, Column, Picture, Section, Table
 from carbon_gym.report.style import new_figure, plain
+from carbon_gym.reproduce.figures import whiskers
 from carbon_gym.reproduce.inputs import evaluation_of
 from carbon_gym.reproduce.miss_cost import Figure, Turns, implied_fixed, over_fleets
 from carbon_gym.reproduce.plan import Found, Plan, World
@@ -290,12 +291,16 @@ def _bars(
     """One bar a bin for one data set, with its interval where there is one."""
     label: str | None = dataset
     for place, figure in enumerate(figures):
-        measured = over_fleets(fleets, figure)
-        if measured is None:
+        cell = over_fleets(fleets, figure)
+        if cell is None:
             continue
         x, colour = place + number * width, _COLOURS[number % len(_COLOURS)]
-        axes.bar(x, measured.value, width, color=colour, label=label)
+        axes.bar(
+            *(x, cell.value, width),
+            color=colour,
+            label=label,
+            yerr=whiskers([cell]),
+            ecolor="0.15",
+            capsize=0 if cell.low is None else 3,
+        )
         label = None
-        if measured.low is not None and measured.high is not None:
-            ends = [[measured.value - measured.low], [measured.high - measured.value]]
-            axes.errorbar(x, measured.value, yerr=ends, color="0.15", capsize=3)

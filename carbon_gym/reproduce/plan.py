@@ -6,25 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from pathlib import Path
 from typing import Any, Protocol
 
 from carbon_gym.report.document import Section
+from carbon_gym.scenario.own_files import OwnFiles
 
 Row = Mapping[str, Any]
 """A row of `carbon_gym.benchmark.compare`: a policy on one fleet, or on all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Files:
-    """The user's own input, as `carbon-gym benchmark` takes it; all None: generated."""
-
-    conversations: Path | None = None
-    format: str | None = None
-    tokenizer: Path | None = None
-    grid: tuple[Path, ...] = ()
-    zones: str | None = None
-    start: date | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +21,7 @@ class Plan:
 
     Attributes:
         files: The user's own conversations and grid.
+        start: First day, UTC; None: as `carbon_gym.evaluation.evaluation_fleets` has it.
         datasets: Packaged scenarios that stand for the paper's data sets: sharegpt and sharechat;
             with conversations of the user's own only sharegpt.
         fleets: Fleets of the main comparison.
@@ -41,7 +30,8 @@ class Plan:
         quick: A first look: fewer settings.
     """
 
-    files: Files = field(default_factory=Files)
+    files: OwnFiles = field(default_factory=OwnFiles)
+    start: date | None = None
     datasets: tuple[str, ...] = ("sharegpt", "sharechat")
     fleets: int = 16
     sensitivity_fleets: int = 8

@@ -152,8 +152,8 @@ def command_of(plan: Plan, parts: Sequence[Part]) -> str:
         options += ["--tokenizer", files.tokenizer.name]
     for path in files.grid:
         options += ["--grid", path.name]
-    for name, value in (("zones", files.zones), ("start", files.start)):
-        options += [f"--{name}", value] if value is not None else []
+    options += ["--zones", ",".join(files.zones)] if files.zones else []
+    options += ["--start", plan.start] if plan.start is not None else []
     options += ["--fleets", plan.fleets]
     options += ["--sessions", plan.sessions] if plan.sessions is not None else []
     return " ".join(["carbon-gym reproduce", *map(str, options)])
@@ -218,7 +218,7 @@ def _gate_with(scenario: Scenario, threshold: float) -> str:
 def _serve_as_it_is(shared: tuple[Plan, Mapping[str, Known]], unit: Unit) -> Served:
     plan, known = shared
     evaluation = evaluation_fleets(
-        unit.scenario, fleets=unit.fleets, start=plan.files.start, sessions=plan.sessions
+        unit.scenario, fleets=unit.fleets, start=plan.start, sessions=plan.sessions
     )
     now = Known(
         evaluation_key(evaluation), {name: policy_key(name, evaluation) for name in unit.policies}

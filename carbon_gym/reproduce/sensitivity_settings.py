@@ -96,6 +96,7 @@ def setting_world(plan: Plan, leave: str, changes: Changes) -> World:
 
 
 def _axes(plan: Plan) -> Iterator[Axis]:
+    """All axes; values of TTL, ρ_c and staleness as SPEC §7 has them, the others ASSUMED."""
     yield _axis("cache TTL, min", "10", cache="ttl_s", values=(2, 5, 10, 30, 60), scale=_MINUTE)
     yield _axis("TTFT bound τ, s", "2", bounds="ttft_s", values=(0.5, 1, 2, 4))
     yield _axis("ρ_c", "0.03", energy="cached_input_ratio", values=(0, 0.03, 0.1))
@@ -119,8 +120,8 @@ def _axes(plan: Plan) -> Iterator[Axis]:
 
 def zones_of(plan: Plan) -> Sequence[str]:
     """Zones that the axis of regions adds one by one: with a grid of the user's own, theirs."""
-    if plan.files.zones is not None:
-        return [zone.strip() for zone in plan.files.zones.split(",")]
+    if plan.files.zones:
+        return plan.files.zones
     return ZONES[:_DEFAULT_ZONES] if plan.files.grid else ZONES
 
 
