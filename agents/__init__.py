@@ -15,5 +15,8 @@ __all__ = ["CarbonVecEnv"]
 
 def __getattr__(name: str) -> Any:
     if name == "CarbonVecEnv":
-        return importlib.import_module("agents.vec_env").CarbonVecEnv
+        from carbon_gym.errors import from_extra
+
+        with from_extra("agents.CarbonVecEnv"):
+            return importlib.import_module("agents.vec_env").CarbonVecEnv
     raise AttributeError(f"module 'agents' has no attribute {name!r}")

@@ -127,6 +127,7 @@ def registry_seeds(simulator: Simulator) -> list[Policy]:
         except InputError:  # its knobs were tuned for no such scenario
             continue
         bound = getattr(policy, "full_cache", False) or getattr(policy, "unbounded", False)
+        bound = bound or hasattr(policy, "foresee")  # such as a log that is replayed
         if not (bound or isinstance(policy, RouterPolicy)):  # that one sees whole fleets
             seeds.append(policy)
     return seeds

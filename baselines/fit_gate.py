@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from baselines.gate import FEATURES, SCHEMA, Gate, gate_features
 from baselines.narrowing import per_query
 from carbon_gym.evaluation import Evaluation
 from carbon_gym.fleet.deployments import Deployments
+from carbon_gym.parallel import processes
 from carbon_gym.simulator.arrays import Floats, Ints
 from carbon_gym.simulator.quotes import Quotes
 from carbon_gym.simulator.run import run_policy
@@ -203,7 +202,7 @@ def _totals(
             on_progress(f"tuning {number + 1}/{len(gates)}")
             totals.append(_total(evaluation, gate))
         return totals
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with processes(jobs) as pool:
         for number, total in enumerate(pool.map(_total, [evaluation] * len(gates), gates)):
             on_progress(f"tuning {number + 1}/{len(gates)}")
             totals.append(total)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from baselines.tuned import MEASURED, SCHEMA
 from carbon_gym import draws
 from carbon_gym.errors import InputError
 from carbon_gym.evaluation import Evaluation
+from carbon_gym.parallel import processes
 from carbon_gym.simulator.run import run_policy
 
 SEED = 20270
@@ -169,10 +169,7 @@ def scorer(evaluation: Evaluation, reference: Reference, jobs: int = 1) -> Itera
 
         yield here
         return
-    # spawn: a forked numba may hang, and Windows and macOS have nothing else.
-    with ProcessPoolExecutor(
-        jobs, get_context("spawn"), initializer=_set_up, initargs=(evaluation, reference)
-    ) as pool:
+    with processes(jobs, _set_up, (evaluation, reference)) as pool:
 
         def there(policy: str, tried: Sequence[Knobs]) -> Iterator[tuple[int, Score]]:
             share = -(-len(tried) // jobs)  # no process should wait for another

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -13,6 +12,7 @@ from carbon_gym.doors import make_policy, our_package
 from carbon_gym.evaluation import Evaluation
 from carbon_gym.metrics.guard import Served
 from carbon_gym.metrics.rows import FleetAccount, ReferenceAccount, row
+from carbon_gym.own_class import source_of
 from carbon_gym.parallel import in_processes
 from carbon_gym.scenario import Scenario
 from carbon_gym.simulator.run import PolicyRun, run_policy
@@ -110,6 +110,9 @@ def evaluation_key(evaluation: Evaluation) -> str:
     for folder in ("fleet", "metrics", "quality", "simulator"):
         for path in sorted((package / folder).glob("*.py")):
             digest.update(path.read_bytes())
+    if evaluation.scenario.quality.predictor is not None:
+        for path in source_of(evaluation.scenario.quality.predictor):
+            digest.update(path.read_bytes())
     digest.update(evaluation.grid.values.tobytes())
     for trace in evaluation.traces:
         for column in (
@@ -161,8 +164,7 @@ def _own_files(name: str, scenario: Scenario) -> list[Path]:
         run = ("router.npz", "config.yaml", "scenario.yaml", "best/model.zip")
         return [*(path / file for file in run), *_sources_of("agents"), *code]
     if ":" in name:
-        spec = importlib.util.find_spec(name.partition(":")[0])
-        return [Path(spec.origin)] if spec is not None and spec.origin else []
+        return source_of(name)
     return []
 
 

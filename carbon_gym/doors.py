@@ -7,12 +7,12 @@ got ours.
 from __future__ import annotations
 
 import importlib
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from carbon_gym.errors import InputError, InstallationError, did_you_mean, from_extra
+from carbon_gym.own_class import own_class
 from carbon_gym.policy import Policy
 
 if TYPE_CHECKING:
@@ -136,25 +136,7 @@ def _router_policy(
 
 def _own_policy(spec: str, options: dict[str, Any]) -> Policy:
     """Make a policy of the user's from ``module:Class``."""
-    module_name, _, class_name = spec.partition(":")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not module_name.startswith(error.name):
-            raise  # something that their module imports is missing: their traceback says it best
-        raise InputError(
-            f"policy {spec!r}: there is no module {module_name!r} in {here} or among the installed "
-            "packages; write it as module:Class"
-        ) from None
-    made = getattr(module, class_name, None)
-    if not callable(made):
-        raise InputError(
-            f"policy {spec!r}: the module has no class {class_name!r}; write it as module:Class"
-        )
-    policy = made(**options)
+    policy = own_class(spec, "policy")(**options)
     if not isinstance(policy, Policy):
         raise InputError(
             f"policy {spec!r}: needs an attribute name and the methods reset(fleet, slots) and "

@@ -38,9 +38,10 @@ def from_extra(what: str, extra: str = "train", otherwise: str = "") -> Iterator
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] in _OURS:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", *_OURS):
             raise
-        needed = _DISTRIBUTIONS.get(error.name, error.name)
+        needed = _DISTRIBUTIONS.get(package, package)
         raise InstallationError(
             f'{what} needs {needed}; run `pip install "carbon-gym[{extra}]"`{otherwise}'
         ) from None

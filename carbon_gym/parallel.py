@@ -3,17 +3,79 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 Shared = TypeVar("Shared")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _HERE: list[Any] = []  # what this process was started with: the work and what its items share
+
+
+class Processes(ProcessPoolExecutor):
+    """Processes that Ctrl-C does not reach: whoever started them decides what becomes of them."""
+
+    def submit(self, work: Any, /, *arguments: Any, **options: Any) -> Future[Any]:
+        """See `concurrent.futures.Executor.submit`."""
+        with _ctrl_c_later():  # a process that is started here inherits the blocked signal
+            return super().submit(work, *arguments, **options)
+
+    def end(self) -> None:
+        """End the processes at once; what they are at is lost."""
+        workers = list((self._processes or {}).values())
+        self.shutdown(wait=False, cancel_futures=True)
+        for worker in workers:
+            worker.terminate()
+
+
+_OPEN: WeakSet[Processes] = WeakSet()
+
+
+@contextmanager
+def processes(
+    jobs: int, begin: Callable[..., None] | None = None, shared: Sequence[Any] = ()
+) -> Iterator[Processes]:
+    """Processes for some work, all gone when the block ends.
+
+    Args:
+        jobs: How many at most.
+        begin: Called once in each of them, a function of a module.
+        shared: Its arguments.
+
+    Yields:
+        A pool. An error in the block drops what has not begun and waits for the rest; Ctrl-C, and
+        whatever else is no `Exception`, ends it all at once.
+    """
+    # spawn: a forked numba may hang, and Windows and macOS have nothing else.
+    pool = Processes(
+        jobs, mp_context=get_context("spawn"), initializer=_begin, initargs=(begin, *shared)
+    )
+    _OPEN.add(pool)
+    try:
+        yield pool
+    except Exception:
+        pool.shutdown(cancel_futures=True)  # do not run the others first
+        raise
+    except BaseException:
+        pool.end()
+        raise
+    else:
+        pool.shutdown()
+    finally:
+        _OPEN.discard(pool)
+
+
+def end_processes() -> None:
+    """End all processes that are left, where a fault keeps the blocks that own them alive."""
+    for pool in list(_OPEN):
+        pool.end()
 
 
 def in_processes(
@@ -31,25 +93,30 @@ def in_processes(
         An item and what came of it, in the order in which they are done. A fault in one ends the
         rest.
     """
-    # spawn: a forked numba may hang, and Windows and macOS have nothing else.
-    with ProcessPoolExecutor(
-        max(1, min(jobs, len(items))),
-        mp_context=get_context("spawn"),
-        initializer=_begin,
-        initargs=(work, shared),
-    ) as pool:
+    with processes(max(1, min(jobs, len(items))), _remember, (work, shared)) as pool:
         pending = {pool.submit(_do, item): item for item in items}
-        try:
-            for future in as_completed(pending):
-                yield pending[future], future.result()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)  # do not run the others first
-            raise
+        for future in as_completed(pending):
+            yield pending[future], future.result()
 
 
-def _begin(work: Any, shared: Any) -> None:
-    _HERE[:] = [work, shared]
+@contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Hold SIGINT back for a moment; it is not lost. Windows has no such thing."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin(begin: Callable[..., None] | None, *shared: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    if begin is not None:
+        begin(*shared)
 
 
 def _end_with_parent() -> None:
@@ -58,6 +125,10 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
+
+
+def _remember(work: Any, shared: Any) -> None:
+    _HERE[:] = [work, shared]
 
 
 def _do(item: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Other forms of the environments' actions and observations.
+"""Other forms of the environments' actions and observations, and rewards with terms of your own.
 
 Import them from here, also for `gymnasium.make(spec)`: the wrappers keep their arguments, so that
 ``env.spec.to_json()`` holds them.
@@ -6,16 +6,21 @@ Import them from here, also for `gymnasium.make(spec)`: the wrappers keep their 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from carbon_gym.errors import InputError
 from carbon_gym.fleet.deployments import Deployments
+
+Term = Callable[[Mapping[str, Any]], Any]
+"""Given the `info` of a step, a term of the reward: a number, or for B lanes float (B,)."""
 
 
 class FactoredAction(gymnasium.ActionWrapper[Any, Any, Any], RecordConstructorArgs):
@@ -129,3 +134,92 @@ class DictMaskObservation(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstruct
 
     def _with_mask(self, observation: Any, mask: NDArray[np.int8]) -> dict[str, Any]:
         return {self._obs_key: observation, self._mask_key: mask.copy()}
+
+
+class RewardTerm(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """Add a term of your own to the reward, and to `info` under its name.
+
+    The reward stays the sum of the terms in `info`. A violation never pays by the environment's own
+    terms; whether it does by yours is yours to see to.
+
+    Args:
+        env: An environment of carbon_gym, or one that is wrapped already: terms add up.
+        name: Key of the term in `info`, e.g. "reward_energy".
+        term: Gives the term's value from the step's `info`.
+
+    Raises:
+        InputError: A name that is no text, or that `info` has already.
+        ValueError: A value that is not one finite number.
+
+    Example:
+        >>> env = gymnasium.make("CarbonRouting-v0", scenario="tiny")
+        >>> env = RewardTerm(env, "reward_energy", lambda info: -1e3 * info["energy_kwh"])
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any], name: str, term: Term) -> None:
+        RecordConstructorArgs.__init__(self, name=name, term=term)
+        super().__init__(env)
+        self._name, self._term = _named(name), term
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """As the environment's, with the term in reward and `info`."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        value = _values(self._name, self._term, info, ())
+        info[self._name] = float(value)
+        return observation, float(reward) + float(value), terminated, truncated, info
+
+
+class VectorRewardTerm(VectorWrapper):
+    """`RewardTerm` for conversations side by side; the same term serves both, written for arrays.
+
+    Lanes that only began an episode in a step have no turn, and 0 for the term.
+
+    Args:
+        env: ``gymnasium.make_vec("CarbonRouting-v0", ...)``.
+        name: As there.
+        term: As there; `info` holds arrays (B,).
+
+    Raises:
+        InputError: As there.
+        ValueError: Another shape than () or (B,), or a value that is not finite.
+    """
+
+    def __init__(self, env: VectorEnv[Any, Any, Any], name: str, term: Term) -> None:
+        super().__init__(env)
+        self._name, self._term = _named(name), term
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """As the environment's, with the term in rewards and `info`."""
+        observations, rewards, terminated, truncated, info = self.env.step(actions)
+        served = info["_co2_g"].copy()
+        value = _values(self._name, self._term, info, (self.num_envs,), served)
+        info[self._name], info["_" + self._name] = value, served
+        if "final_info" in info:
+            info["final_info"][self._name] = value
+            info["final_info"]["_" + self._name] = info["_final_info"]
+        return observations, rewards + value, terminated, truncated, info
+
+
+def _named(name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise InputError(f"name = {name!r} is not allowed; name the term, such as 'reward_energy'")
+    return name
+
+
+def _values(
+    name: str,
+    term: Term,
+    info: Mapping[str, Any],
+    shape: tuple[int, ...],
+    served: NDArray[np.bool_] | bool = True,
+) -> NDArray[np.float64]:
+    """The term's values, 0 where no turn was served."""
+    if name in info:
+        raise InputError(f"info has a key {name!r} already; give the term another name")
+    given = np.asarray(term(info), dtype=np.float64)
+    if given.shape not in ((), shape):
+        raise ValueError(f"term {name!r} gave an array of shape {given.shape}; give {shape}")
+    value = np.where(served, given, 0.0)
+    if not np.isfinite(value).all():
+        raise ValueError(f"term {name!r} gave a value that is not finite; give numbers")
+    return value

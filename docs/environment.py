@@ -83,6 +83,8 @@ served a turn. `agents.vec_env.CarbonVecEnv` is the adapter to Stable-Baselines3
 `carbon_gym.wrappers.DictMaskObservation(env, obs_key="observations", mask_key="action_mask")` puts
 the mask into the observation, as RLlib, TorchRL and Sample-Factory expect;
 `carbon_gym.wrappers.FactoredAction(env)` gives `MultiDiscrete` (model, GPU, region) actions.
+`carbon_gym.wrappers.RewardTerm(env, name, term)` adds a term of your own to the reward
+([extending.md](extending.md)).
 Short programs that the tests run stand in [docs/examples](examples): SB3's PPO, MaskablePPO, a
 CleanRL-style loop, TorchRL, and RLlib with two workers (`nox -s rllib`: it pins an older Gymnasium,
 so it gets an environment of its own).

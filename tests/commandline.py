@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from typer.main import get_command
+
 from carbon_gym.cli import main
+from carbon_gym.cli.app import app
 
 POLICIES = (
     "session-affinity",
@@ -48,6 +51,22 @@ def carbon_gym(*arguments: Any) -> Outcome:
         texts.append(stream.read())
     assert isinstance(code, int)
     return Outcome(code, *texts)
+
+
+def command_of(*words: str) -> Any:
+    """Click's command of that name."""
+    command: Any = get_command(app)
+    for word in words:
+        command = command.commands[word]
+    return command
+
+
+def every_command(command: Any = None, before: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """The words of every command that does something."""
+    inner = getattr(command or get_command(app), "commands", {})
+    if not inner:
+        return [before]
+    return [found for name, each in inner.items() for found in every_command(each, (*before, name))]
 
 
 def program(code: str) -> str:

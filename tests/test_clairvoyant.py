@@ -396,6 +396,16 @@ def test_without_capacity_no_policy_emits_less(name: str) -> None:
     assert (by_session(simulator, bound.ledger["co2_g"]) <= ours * (1 + 1e-9)).all()
 
 
+def test_no_seed_is_a_log_or_a_bound() -> None:
+    """A seed chooses by what it sees: it begins without a look at the turns to come."""
+    day = evaluation_fleets(load_scenario("tiny"), fleets=1)
+    simulator = Simulator(day.scenario, day.traces, day.grid, unbounded=True)
+    seeds = clairvoyant_module.registry_seeds(simulator)
+    assert {"ccar", "faircarbon", "session-affinity"} <= {seed.name for seed in seeds}
+    for seed in seeds:
+        seed.reset(simulator.fleet, simulator.slots)
+
+
 def keeps_the_rules(simulator: Simulator, router: Policy) -> Bools:
     """Run a policy; bool (slots,): each turn of the session is within TTFT or best effort."""
     simulator.reset()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commandline import Outcome, benchmark, carbon_gym
+from commandline import Outcome, benchmark, carbon_gym, every_command
 from inputs import MONDAY, write_grid, write_tokens
 
 from carbon_gym import __version__
@@ -26,16 +26,7 @@ from carbon_gym.scenario import load_scenario
 from carbon_gym.speed import simulator
 from carbon_gym.workload.statistics import load_statistics
 
-COMMANDS = (
-    (),
-    ("benchmark",),
-    ("speed",),
-    ("calibrate",),
-    ("calibrate", "workload"),
-    ("calibrate", "grid"),
-    ("calibrate", "annual"),
-    ("reproduce",),
-)
+COMMANDS = ((), ("calibrate",), ("import",), *every_command())
 
 
 def process(*arguments: Any, cwd: Path, **environment: str) -> Outcome:

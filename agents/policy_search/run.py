@@ -319,6 +319,7 @@ class _Search:
             for figures, group in zip(self._faircarbon, groups, strict=True)
         ]
         return {
+            "carbon_gym": __version__,
             "steps": self._steps,
             "total_steps": self._config.total_steps,
             "seconds": round(self._elapsed_s(), 1),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor
 from contextlib import contextmanager
-from multiprocessing import get_context
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from agents.policy_search.fleets import Fleets
 from agents.policy_search.linear import LinearSearch
+from carbon_gym.parallel import processes
 from carbon_gym.router.rollout import unflat
 
 Floats = NDArray[np.float64]
@@ -47,7 +47,7 @@ class _Measure:
 
 
 class _Others:
-    def __init__(self, pool: ProcessPoolExecutor, jobs: int) -> None:
+    def __init__(self, pool: Executor, jobs: int) -> None:
         self._pool, self._jobs = pool, jobs
 
     def costs(self, number: int, tried: Sequence[Floats]) -> list[float]:
@@ -80,18 +80,8 @@ def measured_by(
         yield _Measure(fleets, width, turn_width, margin)
         return
     recipe = (fleets.scenarios, fleets.split, fleets.groups, fleets.each)
-    # spawn: a forked numba may hang, and Windows and macOS have nothing else.
-    with ProcessPoolExecutor(
-        jobs,
-        mp_context=get_context("spawn"),
-        initializer=_set_up,
-        initargs=(recipe, width, turn_width, margin),
-    ) as pool:
-        try:
-            yield _Others(pool, jobs)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    with processes(jobs, _set_up, (recipe, width, turn_width, margin)) as pool:
+        yield _Others(pool, jobs)
 
 
 _HERE: list[_Measure] = []  # of a worker process

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from carbon_gym import __version__
 from carbon_gym.files import replacing
 from carbon_gym.metrics.figures import Figures
 
@@ -54,6 +55,7 @@ class Progress:
     def write(self, steps: int, total_steps: int, best: Row | None) -> None:
         """Write it anew."""
         content = {
+            "carbon_gym": __version__,
             "steps": steps,
             "total_steps": total_steps,
             "reference": {"policy": self._name, **asdict(self._reference)},

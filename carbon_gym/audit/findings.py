@@ -11,6 +11,7 @@ from carbon_gym.audit.cases import VARIED, Case, main_cases
 from carbon_gym.audit.rows_file import AuditFile
 from carbon_gym.audit.run import key_of
 from carbon_gym.report.document import Measured
+from carbon_gym.report.document_cells import measured
 from carbon_gym.scenario import Scenario
 
 PERCENT = 100.0
@@ -105,13 +106,3 @@ def findings_of(
             for a in assumptions
         ],
     )
-
-
-def measured(estimate: Mapping[str, Any] | None, scale: float = 1.0) -> Measured | None:
-    """A cell from an interval of `carbon_gym.metrics`, scaled; low stays below high."""
-    if estimate is None or estimate["mean"] is None:
-        return None
-    if estimate["low"] is None:
-        return Measured(scale * estimate["mean"])
-    low, high = sorted(scale * estimate[end] for end in ("low", "high"))
-    return Measured(scale * estimate["mean"], low, high)

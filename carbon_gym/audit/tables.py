@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from carbon_gym.audit.assumptions import Assumption
-from carbon_gym.audit.findings import PER, PERCENT, Ends, Findings, Pair, Row, measured
+from carbon_gym.audit.findings import PER, PERCENT, Ends, Findings, Pair, Row
 from carbon_gym.report.document import Cell, Column, Measured, Table
+from carbon_gym.report.document_cells import measured
 
 KINDS = {
     "history": ("history, tokens", "By the history of the turn"),

@@ -15,14 +15,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: Without the program's name; None: those of the process.
     """
-    from carbon_gym.cli.app import app
-    from carbon_gym.errors import InputError, InstallationError
-
     try:
-        app(args=None if arguments is None else list(arguments), prog_name="carbon-gym")
-    except (InputError, InstallationError) as error:
-        print(f"carbon-gym: {_one_line(str(error))}", file=sys.stderr)
-        sys.exit(2)
+        from carbon_gym.cli.app import app
+        from carbon_gym.cli.console import Session, begin_session
+        from carbon_gym.cli.habits import sigterm_stops
+        from carbon_gym.errors import InputError, InstallationError
+
+        given = sys.argv[1:] if arguments is None else list(arguments)
+        _never_fail_to_print()
+        begin_session(Session(arguments=tuple(given)))
+        try:
+            with sigterm_stops():
+                app(args=given, prog_name="carbon-gym")
+        except (InputError, InstallationError) as error:
+            print(f"carbon-gym: {_one_line(str(error))}", file=sys.stderr)
+            sys.exit(2)
+    except KeyboardInterrupt:  # before the command began, or after it ended
+        sys.exit(130)
+
+
+def _never_fail_to_print() -> None:
+    """Characters that the encoding of a terminal or file lacks are printed as ``?``."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
 
 
 def _one_line(message: str) -> str:

@@ -7,36 +7,51 @@ from typing import Annotated
 import typer
 
 from carbon_gym import __version__
-from carbon_gym.cli.audit import EXAMPLES as AUDIT_EXAMPLES
-from carbon_gym.cli.audit import audit
-from carbon_gym.cli.benchmark import EXAMPLES, benchmark
-from carbon_gym.cli.calibrate import calibrate
-from carbon_gym.cli.clairvoyant import clairvoyant
-from carbon_gym.cli.evaluate import EXAMPLES as EVALUATE_EXAMPLES
-from carbon_gym.cli.evaluate import evaluate
-from carbon_gym.cli.export import export
-from carbon_gym.cli.fit_gate import fit_gate
-from carbon_gym.cli.fleet import EXAMPLES as FLEET_EXAMPLES
-from carbon_gym.cli.fleet import fleet
-from carbon_gym.cli.import_files import import_files
-from carbon_gym.cli.record import EXAMPLES as RECORD_EXAMPLES
-from carbon_gym.cli.record import record
-from carbon_gym.cli.reproduce import EXAMPLES as REPRODUCE_EXAMPLES
-from carbon_gym.cli.reproduce import reproduce
-from carbon_gym.cli.speed import speed
-from carbon_gym.cli.train import EXAMPLES as TRAIN_EXAMPLES
-from carbon_gym.cli.train import train
-from carbon_gym.cli.tune_baselines import EXAMPLES as TUNE_EXAMPLES
-from carbon_gym.cli.tune_baselines import tune_baselines
-from carbon_gym.cli.tune_lookahead import EXAMPLES as LOOKAHEAD_EXAMPLES
-from carbon_gym.cli.tune_lookahead import tune_lookahead
+from carbon_gym.cli.console import session
+from carbon_gym.cli.habits import JsonOption, QuietOption, VerboseOption
+from carbon_gym.cli.loading import QUIET_APP, later_group
+
+_HERE = "carbon_gym.cli"
+COMMANDS = {
+    "benchmark": (f"{_HERE}.benchmark", "Compare routing policies on the same fleets."),
+    "evaluate": (f"{_HERE}.evaluate", "Compare routers over training seeds."),
+    "audit": (f"{_HERE}.audit", "Say what another router would save you."),
+    "reproduce": (f"{_HERE}.reproduce", "Make the paper's tables and figures anew."),
+    "report": (f"{_HERE}.report", "Make one page of results."),
+    "fit-gate": (f"{_HERE}.fit_gate", "Train and tune the gate of CCAR."),
+    "tune-baselines": (f"{_HERE}.tune_baselines", "Tune the baselines' knobs on validation."),
+    "tune-lookahead": (
+        f"{_HERE}.tune_lookahead",
+        "Find the look-ahead rules' weights on training fleets.",
+    ),
+    "train": (f"{_HERE}.train", "Train a router."),
+    "record": (f"{_HERE}.record", "Record a policy's decisions."),
+    "export": (f"{_HERE}.export", "Write a trained router to a file without torch."),
+    "clairvoyant": (f"{_HERE}.clairvoyant", "Find how wide the clairvoyant's search must be."),
+    "speed": (f"{_HERE}.speed", "Measure speed on this machine."),
+    "fleet": (f"{_HERE}.fleet", "Check a fleet and show its deployments."),
+    "calibrate": (f"{_HERE}.calibrate", "Remake the generators' statistics."),
+    "import": (f"{_HERE}.import_files", "Make files of others ours."),
+}
+"""By name: module, which has a function or `Typer` of its own last name, and the list's words."""
+EXAMPLES = """\b
+Examples:
+  carbon-gym benchmark --quick --scenario sharegpt
+  carbon-gym --json benchmark --quick --scenario tiny
+  carbon-gym train --config learned-congested
+  carbon-gym evaluate learned --scenario congested
+
+Every command has --help with examples. It exits with 0; with 1 after a fault
+of its own, 2 after one of its input, 130 after Ctrl-C, 143 after SIGTERM.
+"""
 
 app = typer.Typer(
     name="carbon-gym",
+    cls=later_group(COMMANDS),
     help="Route LLM conversations so that they emit less CO2.",
+    epilog=EXAMPLES,
     no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    **{**QUIET_APP, "add_completion": True},
 )
 
 
@@ -54,28 +69,10 @@ def _options(
             "--version", callback=_print_version, is_eager=True, help="Print the version."
         ),
     ] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Route LLM conversations so that they emit less CO2."""
-
-
-app.command(short_help="Compare routing policies on the same fleets.", epilog=EXAMPLES)(benchmark)
-app.command(short_help="Compare routers over training seeds.", epilog=EVALUATE_EXAMPLES)(evaluate)
-app.command(short_help="Say what another router would save you.", epilog=AUDIT_EXAMPLES)(audit)
-app.command(short_help="Make the paper's tables and figures anew.", epilog=REPRODUCE_EXAMPLES)(
-    reproduce
-)
-app.command(short_help="Train and tune the gate of CCAR.")(fit_gate)
-app.command(short_help="Tune the baselines' knobs on validation.", epilog=TUNE_EXAMPLES)(
-    tune_baselines
-)
-app.command(
-    short_help="Find the look-ahead rules' weights on training fleets.", epilog=LOOKAHEAD_EXAMPLES
-)(tune_lookahead)
-app.command(short_help="Train a router.", epilog=TRAIN_EXAMPLES)(train)
-app.command(short_help="Record a policy's decisions.", epilog=RECORD_EXAMPLES)(record)
-app.command(short_help="Write a trained router to a file without torch.")(export)
-app.command(short_help="Find how wide the clairvoyant's search must be.")(clairvoyant)
-app.command(short_help="Measure speed on this machine.")(speed)
-app.command(short_help="Check a fleet and show its deployments.", epilog=FLEET_EXAMPLES)(fleet)
-app.add_typer(calibrate, name="calibrate", short_help="Remake the generators' statistics.")
-app.add_typer(import_files, name="import", short_help="Make files of others ours.")
+    now = session()
+    now.json, now.quiet, now.verbose = as_json, quiet, verbose

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
-from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
@@ -30,9 +28,11 @@ from carbon_gym.cli.comparing import (
     TokenizerOption,
     ZonesOption,
     check_before_the_work,
+    files_of,
     with_files,
 )
-from carbon_gym.cli.console import output_console, turns_bar
+from carbon_gym.cli.console import finish, out_folder, output_console, took, turns_bar
+from carbon_gym.cli.tables import print_table
 from carbon_gym.doors import our_package
 from carbon_gym.errors import InputError, did_you_mean
 from carbon_gym.evaluation import Evaluation, evaluation_fleets
@@ -105,11 +105,11 @@ def audit(
         "sessions": at_least_one("--sessions", sessions),
     }
     processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
-    scenario = with_files(load_scenario(fleet), conversations, format, tokenizer, grid, zones)
+    files = files_of(conversations, format, tokenizer, grid, zones)
+    scenario = with_files(load_scenario(fleet), files)
     scenario = _with_rule(scenario, rule)
     check_before_the_work([scenario])
-    folder = out or Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-audit"
-    began = time.perf_counter()
+    folder = out_folder(out, "audit")
     with AuditFile(folder) as file:
         evaluation = evaluation_fleets(scenario, usual_fleets=USUAL_DAYS, **size)  # type: ignore[arg-type]
         _check_turns(evaluation)
@@ -123,9 +123,11 @@ def audit(
         written = write_document(document, folder)
     console = output_console()
     _show(console, findings)
-    for path in written[:2]:
-        console.print(str(path), soft_wrap=True)
-    console.print(f"{time.perf_counter() - began:.0f} s")
+    table = savings_table(findings)
+    saved = [dict(zip(map(head, table.columns), row, strict=True)) for row in table.rows]
+    results = {"savings": saved, "notes": _notes(evaluation)}
+    finish(results, [*written, file.path], *written[:2])
+    console.print(took())
 
 
 def _with_rule(scenario: Scenario, rule: str) -> Scenario:
@@ -195,4 +197,5 @@ def _show(console: Console, findings: Findings) -> None:
         for row in table.rows
     ]
     columns = [(head(column), itemgetter(head(column))) for column in others]
-    console.print(figures_table(table.title, table.caption, columns, rows, head=router.title))
+    shown_table = figures_table(table.title, table.caption, columns, rows, head=router.title)
+    print_table(console, shown_table)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import time
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from carbon_gym.cli.choices import (
     at_least_one,
+    complete_policies,
+    complete_scenario,
     day,
     names_in,
     one_of,
@@ -31,17 +30,21 @@ from carbon_gym.cli.comparing import (
     check_before_the_work,
     compare_and_keep,
     files_of,
+    pooled_rows,
     with_files,
     with_notes,
 )
-from carbon_gym.cli.console import output_console
+from carbon_gym.cli.console import finish, out_folder, output_console, took
 from carbon_gym.cli.front import FRONT_SCENARIOS, measure_fronts
+from carbon_gym.cli.tables import print_table
 from carbon_gym.doors import make_policy, policy_names
 from carbon_gym.errors import InputError
-from carbon_gym.evaluation import Evaluation, evaluation_fleets
-from carbon_gym.report.results import Results
-from carbon_gym.report.table import comparison_table, guard_table
-from carbon_gym.scenario import Scenario, load_scenario
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from carbon_gym.evaluation import Evaluation
+    from carbon_gym.scenario import Scenario
 
 DEFAULT_SCENARIOS = ["sharegpt", "sharegpt-evict", "sharechat", "sharechat-evict"]
 DEFAULT_SCENARIOS_FOR_FILES = ["sharegpt", "sharegpt-evict"]
@@ -63,10 +66,16 @@ def benchmark(
             metavar="NAME|FILE",
             help="Packaged scenario or YAML file; may be repeated. Default: sharegpt and "
             "sharechat (files given: sharegpt only), caches retained and evicted.",
+            autocompletion=complete_scenario,
         ),
     ] = None,
     policies: Annotated[
-        str, typer.Option(metavar="NAMES", help="Separated by commas, or all.")
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Separated by commas, or all.",
+            autocompletion=complete_policies,
+        ),
     ] = "all",
     conversations: ConversationsOption = None,
     format: FormatOption = None,
@@ -103,6 +112,10 @@ def benchmark(
     ] = None,
 ) -> None:
     """Compare routing policies: CO2, quality and latency on the same fleets."""
+    from carbon_gym.evaluation import evaluation_fleets
+    from carbon_gym.report.results import Results
+    from carbon_gym.scenario import load_scenario
+
     size = {
         "split": None if split is None else one_of("--split", split, SPLITS),
         "fleets": _fleet_count(days, fleets, quick),
@@ -118,17 +131,18 @@ def benchmark(
         chosen_names = None if policies == "all" else names_in("--policies", policies)
         return measure_fronts(scenarios, chosen_names, size, processes, out)
     named = [_policy_names(policies, scenario) for scenario in scenarios]
-    folder = out or Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-benchmark"
     console = output_console()
-    began = time.perf_counter()
-    with Results(folder) as results:
+    found: dict[str, Any] = {}
+    written: list[Path] = []
+    with Results(out_folder(out, "benchmark")) as results:
         for chosen, names in zip(scenarios, named, strict=True):
             evaluation = evaluation_fleets(chosen, **size)  # type: ignore[arg-type]
             evaluation = with_notes(evaluation, names)
             rows = compare_and_keep(evaluation, names, processes, results)
-            results.finish(chosen.name, names)
+            written += results.finish(chosen.name, names)
             _show(console, evaluation, rows)
-    console.print(f"{results.path}  ({time.perf_counter() - began:.0f} s)", soft_wrap=True)
+            found[chosen.name] = {"rows": pooled_rows(rows), "notes": evaluation.notes}
+    finish(found, written, f"{results.path}  ({took()})")
 
 
 def _default_scenarios(files: bool, front: bool) -> list[str]:
@@ -138,6 +152,8 @@ def _default_scenarios(files: bool, front: bool) -> list[str]:
 
 
 def _show(console: Console, evaluation: Evaluation, rows: list[dict[str, Any]]) -> None:
+    from carbon_gym.report.table import comparison_table, guard_table
+
     pooled = next(row for row in rows if row["fleet"] == "all")
     title = (
         f"{evaluation.scenario.name}: {len(evaluation.traces)} fleets, "
@@ -145,11 +161,11 @@ def _show(console: Console, evaluation: Evaluation, rows: list[dict[str, Any]]) 
         f"{min(evaluation.days)} to {max(evaluation.days)}"
     )
     console.print()
-    console.print(comparison_table(title, rows, console.width))
+    print_table(console, comparison_table(title, rows, console.width))
     guard = guard_table(rows, console.width)
     if guard is not None:
         console.print()
-        console.print(guard)
+        print_table(console, guard)
     for note in evaluation.notes:
         console.print(f"- {note}", style="dim")
     share = max(row["largest_sessions_co2_share"] or 0.0 for row in rows if row["fleet"] == "all")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from carbon_gym.cli.choices import conversation_format, names_in, one_of
+from carbon_gym.cli.console import finish, output_console
 from carbon_gym.errors import InputError
 from carbon_gym.files import check_writable_file
 from carbon_gym.grid.annual import write_annual_means
@@ -20,6 +21,23 @@ from carbon_gym.workload.published import sharechat_statistics, sharegpt_statist
 from carbon_gym.workload.readers import read_conversations
 from carbon_gym.workload.statistics import WorkloadStatistics, load_statistics, write_statistics
 
+WORKLOAD_EXAMPLES = """\b
+Examples:
+  carbon-gym calibrate workload --conversations turns.csv.gz --out mine.json
+  carbon-gym calibrate workload --packaged sharechat --out sharechat.json
+"""
+GRID_EXAMPLES = """\b
+Examples:
+  carbon-gym calibrate grid --hourly g.csv --years 2021,2022 --out grid.json
+  carbon-gym calibrate grid --hourly DE.csv --hourly GB.csv --years 2023 \\
+      --zones DE,GB --out grid.json
+"""
+ANNUAL_EXAMPLES = """\b
+Examples:
+  carbon-gym calibrate annual --means means.csv --cloud-regions regions.csv \\
+      --out annual.json
+"""
+
 calibrate = typer.Typer(
     help="Recompute the statistics of the generators from files, ours or your own.",
     no_args_is_help=True,
@@ -28,7 +46,7 @@ calibrate = typer.Typer(
 Out = Annotated[Path, typer.Option(metavar="FILE", help="JSON file to write.")]
 
 
-@calibrate.command(short_help="Measure conversations.")
+@calibrate.command(short_help="Measure conversations.", epilog=WORKLOAD_EXAMPLES)
 def workload(
     out: Out,
     conversations: Annotated[
@@ -64,6 +82,7 @@ def workload(
     Use the result with `workload: {statistics: FILE.json}` in a scenario.
     """
     check_writable_file(out, "--out")
+    arrivals = None
     made = None if packaged is None else _packaged(packaged, conversations, hours)
     if made is None:
         if conversations is None:
@@ -78,12 +97,15 @@ def workload(
         )
         arrivals = measure_arrivals(read, Splits(), Seeds().split)
         if arrivals is not None:
-            typer.echo(_for_the_scenario(arrivals))
+            output_console().print(_for_the_scenario(arrivals), soft_wrap=True)
     write_statistics(made, out)
-    typer.echo(f"{out}: {made.training_sessions} training sessions, {made.training_queries} turns")
+    counts = {"training_sessions": made.training_sessions, "turns": made.training_queries}
+    said = f"{out}: {made.training_sessions} training sessions, {made.training_queries} turns"
+    measured = None if arrivals is None else asdict(arrivals)
+    finish({**counts, "arrivals": measured}, [out], said, out=out.parent)
 
 
-@calibrate.command(short_help="Measure grids.")
+@calibrate.command(short_help="Measure grids.", epilog=GRID_EXAMPLES)
 def grid(
     out: Out,
     hourly: Annotated[
@@ -122,10 +144,11 @@ def grid(
         ) from None
     named = None if zones is None else names_in("--zones", zones)
     content = write_grid_statistics(list(hourly), subhourly, numbers, out, chosen, named)
-    typer.echo(f"{out}: {len(content['zones'])} zones, {years}")
+    said = f"{out}: {len(content['zones'])} zones, {years}"
+    finish({"zones": list(content["zones"]), "years": numbers}, [out], said, out=out.parent)
 
 
-@calibrate.command(short_help="Choose annual means of countries.")
+@calibrate.command(short_help="Choose annual means of countries.", epilog=ANNUAL_EXAMPLES)
 def annual(
     out: Out,
     means: Annotated[
@@ -144,7 +167,10 @@ def annual(
     check_writable_file(out, "--out")
     content = write_annual_means(means, cloud_regions, year, out)
     places = len(content["with_data_centre"])
-    typer.echo(f"{out}: {len(content['zones'])} countries of {year}, {places} with a data centre")
+    countries = len(content["zones"])
+    said = f"{out}: {countries} countries of {year}, {places} with a data centre"
+    found = {"year": year, "countries": countries, "with_data_centre": places}
+    finish(found, [out], said, out=out.parent)
 
 
 def _for_the_scenario(arrivals: ArrivalStatistics) -> str:

@@ -10,12 +10,42 @@ from typing import Annotated, Literal, TypeVar
 import typer
 
 from carbon_gym.errors import InputError
+from carbon_gym.resources import packaged_names
+
+POLICY_NAMES = (
+    *("session-affinity", "session-hash", "faircarbon", "gar-eps", "gar-pd", "cedar"),
+    *("cache-aware", "carbon-greedy", "least-ttft", "largest-model", "smallest-model", "random"),
+    *("replay", "ccar", "ccar-ev", "ccar-no-gate", "ccar-no-pricing", "ccar-budget"),
+    *("ccar-budget-fixed", "ccar-budget-follow", "ccar-budget-sessions", "faircarbon-budget"),
+    *("gar-pd-budget", "lookahead", "lookahead-places", "learned", "clairvoyant", "lower-bound"),
+)
+"""Those of `carbon_gym.policy_names`, which would import all that policies need to run."""
+
+
+def complete_scenario(incomplete: str) -> list[str]:
+    """Packaged scenarios that begin so, for the shell."""
+    names = packaged_names("scenarios", ".yaml")
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def complete_policy(incomplete: str) -> list[str]:
+    """Policies that begin so, for the shell."""
+    return [name for name in POLICY_NAMES if name.startswith(incomplete)]
+
+
+def complete_policies(incomplete: str) -> list[str]:
+    """Lists of policies, separated by commas, whose last one begins so."""
+    before, comma, last = incomplete.rpartition(",")
+    taken = before.split(",")
+    return [before + comma + name for name in complete_policy(last) if name not in taken]
+
 
 ScenariosOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME|FILE",
         help="Packaged scenario or YAML file; may be repeated. Default: sharegpt.",
+        autocompletion=complete_scenario,
     ),
 ]
 Word = TypeVar("Word", bound=str)

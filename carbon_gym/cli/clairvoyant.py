@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from carbon_gym.cli.choices import at_least_one
-from carbon_gym.cli.console import output_console
+from carbon_gym.cli.choices import at_least_one, complete_scenario
+from carbon_gym.cli.console import finish, out_folder, output_console, status_line
 from carbon_gym.doors import our_package
-from carbon_gym.evaluation import evaluation_fleets
 from carbon_gym.files import make_writable_folder, remove_if_empty, replacing
-from carbon_gym.report.work_file import versions
-from carbon_gym.scenario import load_scenario
 
 DEFAULT_SCENARIOS = ["sharegpt", "sharegpt-evict", "sharechat", "sharechat-evict"]
 SCHEMA = 1
 """Version of the layout of `clairvoyant.json`."""
+EXAMPLES = """\b
+Examples:
+  carbon-gym clairvoyant --scenario tiny --fleets 2
+  carbon-gym clairvoyant --scenario sharegpt --out runs/clairvoyant
+"""
 
 
 def clairvoyant(
@@ -30,6 +30,7 @@ def clairvoyant(
             metavar="NAME|FILE",
             help="Packaged scenario or YAML file; may be repeated. Default: sharegpt and "
             "sharechat, caches retained and evicted.",
+            autocompletion=complete_scenario,
         ),
     ] = None,
     fleets: Annotated[
@@ -46,21 +47,21 @@ def clairvoyant(
     """Widen the clairvoyant's search until its total improves by less than 0.1 %."""
     our_package("baselines")
     from baselines.clairvoyant_study import converge, markdown
+    from carbon_gym.evaluation import evaluation_fleets
+    from carbon_gym.report.work_file import versions
+    from carbon_gym.scenario import load_scenario
 
     at_least_one("--fleets", fleets)
     scenarios = [load_scenario(source) for source in dict.fromkeys(scenario or DEFAULT_SCENARIOS)]
-    folder = out or Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-clairvoyant"
+    folder = out_folder(out, "clairvoyant", goes_on=False)
     made = make_writable_folder(folder, "--out")
-    console, status = output_console(), Console(stderr=True)
+    console = output_console()
     studies = []
     try:
         for chosen in scenarios:
             evaluation = evaluation_fleets(chosen, split="validation", fleets=fleets)
-            with status.status(chosen.name) as line:
-                study = converge(
-                    evaluation,
-                    on_progress=lambda text, name=chosen.name: line.update(f"{name}: {text}"),  # type: ignore[misc]
-                )
+            with status_line(chosen.name) as on_progress:
+                study = converge(evaluation, on_progress=on_progress)
             studies.append(study)
             content = {"schema": SCHEMA, "versions": versions(), "scenarios": studies}
             with replacing(folder / "clairvoyant.json") as partial:
@@ -77,4 +78,5 @@ def clairvoyant(
             )
     finally:
         remove_if_empty(made)
-    console.print(str(folder / "clairvoyant.md"), soft_wrap=True)
+    written = [folder / "clairvoyant.json", folder / "clairvoyant.md"]
+    finish(studies, written, written[1])

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import time
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from carbon_gym.cli.choices import ScenariosOption, at_least_one, day, one_of
+from carbon_gym.cli.choices import ScenariosOption, at_least_one, complete_policy, day, one_of
 from carbon_gym.cli.comparing import (
     SPLITS,
     ConversationsOption,
@@ -30,15 +28,18 @@ from carbon_gym.cli.comparing import (
     with_files,
     with_notes,
 )
-from carbon_gym.cli.console import output_console
+from carbon_gym.cli.console import finish, out_folder, output_console, took
+from carbon_gym.cli.tables import print_table
 from carbon_gym.doors import our_package
 from carbon_gym.errors import InputError
-from carbon_gym.evaluation import Evaluation, evaluation_fleets
-from carbon_gym.methods import Method, methods_of, with_reference
-from carbon_gym.report.evaluation import evaluation_tables
-from carbon_gym.report.evaluation_file import EvaluationFile
-from carbon_gym.scenario import load_scenario
-from carbon_gym.scenario.schema import Split
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from carbon_gym.evaluation import Evaluation
+    from carbon_gym.methods import Method
+    from carbon_gym.report.evaluation_file import EvaluationFile
+    from carbon_gym.scenario.schema import Split
 
 DEFAULT_SCENARIOS = ["sharegpt"]
 EXAMPLES = """\b
@@ -59,6 +60,7 @@ def evaluate(
             help="Policies by name, module:Class, router.npz or the folder of a training run. "
             "Those that were trained alike but for the seed are one method; so is learned, all "
             "shipped routers, and whatever is written as METHOD=POLICY,POLICY.",
+            autocompletion=complete_policy,
         ),
     ],
     scenario: ScenariosOption = None,
@@ -68,6 +70,7 @@ def evaluate(
             metavar="NAME",
             help="Policy or method to compare with. Default: ccar, under a quality budget "
             "ccar-budget.",
+            autocompletion=complete_policy,
         ),
     ] = None,
     conversations: ConversationsOption = None,
@@ -93,6 +96,11 @@ def evaluate(
 
     The same --out again does only what is missing.
     """
+    from carbon_gym.evaluation import evaluation_fleets
+    from carbon_gym.methods import methods_of, with_reference
+    from carbon_gym.report.evaluation_file import EvaluationFile
+    from carbon_gym.scenario import load_scenario
+
     part = None if split is None else one_of("--split", split, SPLITS)
     size = {
         "split": part,
@@ -112,14 +120,18 @@ def evaluate(
         with_reference(methods_of(policies, chosen), reference or rule_of(chosen), chosen)
         for chosen in scenarios
     ]
-    folder = out or Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-evaluation"
     console = output_console()
-    began = time.perf_counter()
-    with EvaluationFile(folder) as file:
+    found: dict[str, Any] = {}
+    written: list[Path] = []
+    with EvaluationFile(out_folder(out, "evaluation")) as file:
         for chosen, (methods, against) in zip(scenarios, compared, strict=True):
             evaluation = evaluation_fleets(chosen, **size)  # type: ignore[arg-type]
-            _evaluate(console, evaluation, methods, against, processes, file, part)
-    console.print(f"{file.path}  ({time.perf_counter() - began:.0f} s)", soft_wrap=True)
+            evaluation = _said_of(evaluation, part)
+            notes, made = _evaluate(console, evaluation, methods, against, processes, file)
+            records = file.methods(chosen.name)
+            found[chosen.name] = {"reference": against.name, "methods": records, "notes": notes}
+            written += made
+    finish(found, written, f"{file.path}  ({took()})")
 
 
 def _evaluate(
@@ -129,25 +141,31 @@ def _evaluate(
     reference: Method,
     jobs: int,
     file: EvaluationFile,
-    split: Split | None,
-) -> None:
-    """Run what the folder does not have yet, and show the methods."""
+) -> tuple[Sequence[str], list[Path]]:
+    """Run what the folder does not have yet, and show the methods.
+
+    Returns:
+        Notes on the fleets and policies, and the files written.
+    """
+    from carbon_gym.report.evaluation import evaluation_tables
+
     name = evaluation.scenario.name
     if not any(trace.turns for trace in evaluation.traces):
         raise InputError(
             f"{name}: no fleet has a turn, so that there is nothing to compare; give more sessions"
         )
     policies = list(dict.fromkeys(m.policy for method in methods for m in method.members))
-    evaluation = with_notes(_said_of(evaluation, split), policies)
+    evaluation = with_notes(evaluation, policies)
     compare_and_keep(evaluation, policies, jobs, file)
-    file.finish(name, methods, reference)
+    written = file.finish(name, methods, reference)
     for table in evaluation_tables(
         _title(evaluation), file.methods(name), reference.name, console.width
     ):
         console.print()
-        console.print(table)
+        print_table(console, table)
     for note in evaluation.notes:
         console.print(f"- {note}", style="dim")
+    return evaluation.notes, written
 
 
 def _said_of(evaluation: Evaluation, split: Split | None) -> Evaluation:

@@ -4,63 +4,74 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from carbon_gym.cli.console import output_console
+from carbon_gym.cli.choices import ScenariosOption, at_least_one
+from carbon_gym.cli.comparing import JobsOption
+from carbon_gym.cli.console import finish, out_folder, output_console, status_line
 from carbon_gym.doors import our_package
 from carbon_gym.errors import from_extra
-from carbon_gym.evaluation import evaluation_fleets
-from carbon_gym.files import make_writable_folder, replacing
-from carbon_gym.report.style import new_figure, save
-from carbon_gym.scenario import load_scenario
+from carbon_gym.files import make_writable_folder, remove_if_empty, replacing
+
+EXAMPLES = """\b
+Examples:
+  carbon-gym fit-gate --scenario congested --out gates
+  carbon-gym fit-gate --scenario my.yaml --fleets 16
+"""
 
 
 def fit_gate(
-    scenario: Annotated[
-        list[str] | None, typer.Option(help="Packaged scenario or YAML file; may be repeated.")
-    ] = None,
+    scenario: ScenariosOption = None,
     fleets: Annotated[
-        int, typer.Option(min=1, help="Fleets of each split, training and validation.")
+        int, typer.Option(metavar="K", help="Fleets of each split, training and validation.")
     ] = 8,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: the cores.")] = None,
+    jobs: JobsOption = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for <scenario>.json and .png; default runs/<time>-fit-gate."),
+        typer.Option(
+            metavar="DIR", help="Folder for SCENARIO.json and .png; default runs/<time>-fit-gate."
+        ),
     ] = None,
 ) -> None:
-    """Fit the gate by hindsight; write its coefficients, provenance and calibration picture.
-
-    Examples:
-      carbon-gym fit-gate --scenario congested --out gates
-    """
+    """Fit the gate by hindsight; write its coefficients, provenance and calibration picture."""
+    at_least_one("--fleets", fleets)
+    processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
     with from_extra("fit-gate"):
         import sklearn  # noqa: F401
     our_package("baselines")
     from baselines.fit_gate import fit_gate as fit
+    from carbon_gym.evaluation import evaluation_fleets
+    from carbon_gym.scenario import load_scenario
 
-    folder = out or Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-fit-gate"
-    make_writable_folder(folder, "--out")
-    console, status = output_console(), Console(stderr=True)
-    for source in scenario or ["sharegpt"]:
-        chosen = load_scenario(source)
-        with status.status(chosen.name) as line:
-            content = fit(
-                evaluation_fleets(chosen, split="train", fleets=fleets),
-                evaluation_fleets(chosen, split="validation", fleets=fleets),
-                jobs=jobs or os.cpu_count() or 1,
-                on_progress=lambda text, name=chosen.name: line.update(f"{name}: {text}"),  # type: ignore[misc]
-            )
-        content["command"] = f"carbon-gym fit-gate --scenario {source} --fleets {fleets}"
-        path = folder / f"{chosen.name}.json"
-        with replacing(path) as partial:
-            partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        _picture(content, path.with_suffix(".png"))
-        console.print(_summary(path, content), highlight=False, soft_wrap=True)
+    scenarios = {source: load_scenario(source) for source in scenario or ["sharegpt"]}
+    folder = out_folder(out, "fit-gate", goes_on=False)
+    made = make_writable_folder(folder, "--out")
+    console = output_console()
+    found: dict[str, Any] = {}
+    written: list[Path] = []
+    try:
+        for source, chosen in scenarios.items():
+            with status_line(chosen.name) as on_progress:
+                content = fit(
+                    evaluation_fleets(chosen, split="train", fleets=fleets),
+                    evaluation_fleets(chosen, split="validation", fleets=fleets),
+                    jobs=processes,
+                    on_progress=on_progress,
+                )
+            content["command"] = f"carbon-gym fit-gate --scenario {source} --fleets {fleets}"
+            path = folder / f"{chosen.name}.json"
+            with replacing(path) as partial:
+                partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+            _picture(content, path.with_suffix(".png"))
+            console.print(_summary(path, content), soft_wrap=True)
+            found[chosen.name] = content
+            written += [path, path.with_suffix(".png")]
+    finally:
+        remove_if_empty(made)
+    finish(found, written, folder)
 
 
 def _summary(path: Path, content: dict[str, Any]) -> str:
@@ -80,6 +91,8 @@ def _summary(path: Path, content: dict[str, Any]) -> str:
 
 def _picture(content: dict[str, Any], path: Path) -> None:
     """Calibration on validation, and CO2 against threshold and weight."""
+    from carbon_gym.report.style import new_figure, save
+
     figure = new_figure(10.0, 3.4)
     left, middle, right = figure.subplots(1, 3)
     bins = content["calibration"]

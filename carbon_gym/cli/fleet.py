@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from carbon_gym.cli.comparing import check_before_the_work
-from carbon_gym.cli.console import output_console
+from carbon_gym.cli.console import finish, output_console
+from carbon_gym.cli.tables import print_table
 from carbon_gym.files import make_writable_folder
 from carbon_gym.fleet.summary import deployment_rows, write_deployments
 from carbon_gym.grid.readers import read_grid
@@ -50,12 +51,12 @@ def fleet(
         write_deployments(rows, out / FILE)
     console = output_console()
     console.print(_sizes(loaded, len(rows)))
-    console.print(_profiles(rows, loaded.fleet.regions[0].zone))
+    print_table(console, _profiles(rows, loaded.fleet.regions[0].zone), keys=2)
     console.print()
     console.print(_regions(loaded))
     _notes(console, loaded, rows)
-    if out is not None:
-        console.print(str(out / FILE), soft_wrap=True)
+    written = [] if out is None else [out / FILE]
+    finish({"scenario": loaded.name, "deployments": rows}, written, *written, out=out)
 
 
 def _sizes(scenario: Scenario, deployments: int) -> str:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
-from carbon_gym.cli.console import output_console, turns_bar
+from carbon_gym.cli.comparing import say_what_is_there
+from carbon_gym.cli.console import finish, out_folder, output_console, say, took, turns_bar
+from carbon_gym.cli.tables import print_table
 from carbon_gym.doors import our_package
 from carbon_gym.errors import InputError
-from carbon_gym.evaluation import Evaluation, evaluation_fleets
-from carbon_gym.front import Point, front_points, policy_at, run_points, turns_to_serve
-from carbon_gym.report.front import front_table
-from carbon_gym.report.front_file import FrontFile
-from carbon_gym.scenario import Scenario
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from carbon_gym.evaluation import Evaluation
+    from carbon_gym.front import Point
+    from carbon_gym.report.front_file import FrontFile
+    from carbon_gym.scenario import Scenario
 
 FRONT_SCENARIOS = ["sharegpt-budget", "sharechat-budget"]
 
@@ -39,19 +41,28 @@ def measure_fronts(
         jobs: Processes.
         out: Folder; None: a new one in `runs`.
     """
+    from carbon_gym.evaluation import evaluation_fleets
+    from carbon_gym.front import front_points, policy_at
+    from carbon_gym.report.front_file import FrontFile
+
     points = {scenario.name: front_points(scenario, policies) for scenario in scenarios}
     for scenario in scenarios:
         for point in points[scenario.name]:
             policy_at(scenario, point)
-    folder = out or Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-front"
     console = output_console()
-    began = time.perf_counter()
-    with FrontFile(folder) as file:
+    found: dict[str, Any] = {}
+    written: list[Path] = []
+    with FrontFile(out_folder(out, "front")) as file:
         for scenario in scenarios:
             evaluation = _with_notes(evaluation_fleets(scenario, **size), points[scenario.name])
-            _measure(evaluation, points[scenario.name], jobs, file)
+            written += _measure(evaluation, points[scenario.name], jobs, file)
             _show(console, evaluation, file)
-    console.print(f"{file.path}  ({time.perf_counter() - began:.0f} s)", soft_wrap=True)
+            found[scenario.name] = {
+                "families": file.families(scenario.name),
+                "reference": file.reference(scenario.name),
+                "notes": evaluation.notes,
+            }
+    finish(found, written, f"{file.path}  ({took()})")
 
 
 def _with_notes(evaluation: Evaluation, points: Sequence[Point]) -> Evaluation:
@@ -62,22 +73,29 @@ def _with_notes(evaluation: Evaluation, points: Sequence[Point]) -> Evaluation:
     return replace(evaluation, notes=notes)
 
 
-def _measure(evaluation: Evaluation, points: list[Point], jobs: int, file: FrontFile) -> None:
-    """Run what the folder does not have yet, writing as it goes."""
+def _measure(evaluation: Evaluation, points: list[Point], jobs: int, file: FrontFile) -> list[Path]:
+    """Run what the folder does not have yet, writing as it goes; returns the files written."""
+    from carbon_gym.front import run_points, turns_to_serve
+
     name = evaluation.scenario.name
     if not any(trace.turns for trace in evaluation.traces):
         raise InputError(
             f"{name}: no fleet has a turn, so that there is no front; give more sessions"
         )
     missing = file.begin(evaluation, points)
-    total = turns_to_serve(evaluation, missing)
+    there = [point.id for point in points if point not in missing]
+    say_what_is_there(f"{name}: {len(points)} points", there, file.path)
+    total, began = turns_to_serve(evaluation, missing), time.perf_counter()
     with turns_bar(f"{name}, {len(missing)} points", total) as on_turns:
         for point, figures in run_points(evaluation, missing, jobs=jobs, on_turns=on_turns):
             file.add(name, point, figures)
-    file.finish(name)
+            say(f"{name}: {point.id} is done after {time.perf_counter() - began:.1f} s")
+    return file.finish(name)
 
 
 def _show(console: Console, evaluation: Evaluation, file: FrontFile) -> None:
+    from carbon_gym.report.front import front_table
+
     name = evaluation.scenario.name
     reference = file.reference(name)
     title = (
@@ -85,6 +103,6 @@ def _show(console: Console, evaluation: Evaluation, file: FrontFile) -> None:
         f"{min(evaluation.days)} to {max(evaluation.days)}"
     )
     console.print()
-    console.print(front_table(title, file.families(name), reference))
+    print_table(console, front_table(title, file.families(name), reference))
     for note in evaluation.notes:
         console.print(f"- {note}", style="dim")

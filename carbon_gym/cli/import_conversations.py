@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from carbon_gym.cli.console import output_console
+from carbon_gym.cli.console import finish, out_folder, output_console, took
+from carbon_gym.cli.tables import print_table
 from carbon_gym.errors import InputError
 from carbon_gym.files import make_writable_folder, remove_if_empty, replacing
 
@@ -18,7 +17,8 @@ CSV_NAME = "conversations.csv.gz"
 PICTURE_NAME = "conversations.png"
 EXAMPLES = """\b
 Examples:
-  carbon-gym import conversations ShareGPT_V3_unfiltered_cleaned_split.json --out mine
+  carbon-gym import conversations ShareGPT_V3_unfiltered_cleaned_split.json \\
+      --out mine
   carbon-gym import conversations vllm-usage.jsonl.gz
   carbon-gym import conversations --from-hub wildchat
   carbon-gym benchmark --conversations mine/conversations.csv.gz
@@ -78,8 +78,7 @@ def conversations(
     rule = checked_prompts(prompts)
     if (file is None) == (from_hub is None):
         raise InputError("import conversations: name one file, or a data set with --from-hub")
-    began = time.perf_counter()
-    folder = out or Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-import-conversations"
+    folder = out_folder(out, "import-conversations", goes_on=False)
     made = make_writable_folder(folder, "--out")
     try:
         source = file if file is not None else fetch(str(from_hub))
@@ -97,9 +96,10 @@ def conversations(
     table.add_column()
     for label, text in summary_rows(found):
         table.add_row(label, text)
-    console.print(table)
+    print_table(console, table)
     for note in found.notes:
         console.print(f"- {note}", style="dim", soft_wrap=True)
-    for written in (folder / CSV_NAME, folder / PICTURE_NAME):
-        console.print(str(written), soft_wrap=True)
-    console.print(f"{time.perf_counter() - began:.0f} s")
+    written = [folder / CSV_NAME, folder / PICTURE_NAME]
+    summary = dict(summary_rows(found))
+    finish({"format": name, "summary": summary, "notes": found.notes}, written, *written)
+    console.print(took())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +10,8 @@ import typer
 from rich.table import Table
 
 from carbon_gym.cli.choices import names_in
-from carbon_gym.cli.console import output_console
+from carbon_gym.cli.console import finish, out_folder, output_console
+from carbon_gym.cli.tables import print_table
 from carbon_gym.files import make_writable_folder, remove_if_empty
 from carbon_gym.grid.importing import (
     DEFAULT_HOLD_H,
@@ -30,7 +31,8 @@ MOST_SHOWN = 40
 GRID_EXAMPLES = """\b
 Examples:
   carbon-gym import grid DE_2023_hourly.csv GB_2023_hourly.csv
-  carbon-gym import grid EIA930_BALANCE_2023_*.csv --zone CISO=US-CAL-CISO,ERCO=US-TEX-ERCO
+  carbon-gym import grid EIA930_BALANCE_2023_*.csv \\
+      --zone CISO=US-CAL-CISO,ERCO=US-TEX-ERCO
   carbon-gym import grid intensity.csv --zone DE --hold 6
 """
 
@@ -67,7 +69,7 @@ def grid(
     `grid: {source: file, paths: [FILE]}` in a scenario.
     """
     zones = None if zone is None else names_in("--zone", zone)
-    folder = out or Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-import-grid"
+    folder = out_folder(out, "import-grid", goes_on=False)
     read = import_grid(files, format, zones, hold)
     made = make_writable_folder(folder, "--out")
     try:
@@ -89,7 +91,7 @@ def _show(read: ImportedGrid, folder: Path, step_s: int) -> None:
         table.add_column(title, justify="right", no_wrap=True)
     for number, found in enumerate(read.zones[:MOST_SHOWN]):
         table.add_row(*_cells(found, float(read.series.values[:, number].mean())))
-    console.print(table)
+    print_table(console, table)
     if len(read.zones) > MOST_SHOWN:
         console.print(f"... and {len(read.zones) - MOST_SHOWN} more")
     series = read.series
@@ -99,12 +101,12 @@ def _show(read: ImportedGrid, folder: Path, step_s: int) -> None:
         f"{iso_utc(series.stop_unix_s)}, every {step_s // 60} minutes; values held over holes in "
         f"{series.held_steps} of {len(series.values)} 5-minute steps "
         f"({100 * series.held_steps / len(series.values):.2f} %)",
-        soft_wrap=True,
     )
     for note in read.notes:
-        console.print(f"- {note}", style="dim", soft_wrap=True)
-    for name in (FILE, PICTURE):
-        console.print(str(folder / name), soft_wrap=True)
+        console.print(f"- {note}", style="dim")
+    written = [folder / name for name in (FILE, PICTURE)]
+    zones = [asdict(found) for found in read.zones]
+    finish({"zones": zones, "step_s": step_s, "notes": read.notes}, written, *written)
 
 
 def _cells(found: ZoneFound, mean: float) -> list[str]:

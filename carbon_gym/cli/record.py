@@ -7,13 +7,10 @@ from typing import Annotated
 
 import typer
 
-from carbon_gym.cli.choices import at_least_one, one_of
-from carbon_gym.cli.console import output_console, turns_bar
-from carbon_gym.evaluation import evaluation_fleets
-from carbon_gym.scenario import load_scenario
-from carbon_gym.scenario.schema import Split
+from carbon_gym.cli.choices import at_least_one, complete_policy, complete_scenario, one_of
+from carbon_gym.cli.comparing import SPLITS
+from carbon_gym.cli.console import finish, out_folder, output_console, turns_bar
 
-SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 FORMATS = ("npz", "minari")
 DEFAULT_FLEETS = 4
 EXAMPLES = """\b
@@ -30,11 +27,17 @@ def record(
             metavar="POLICY",
             help="A policy's name, an exported router (.npz), the folder of a training run, or "
             "module:Class.",
+            autocompletion=complete_policy,
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the dataset.")],
     scenario: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="Packaged scenario or YAML file.")
+        str,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Packaged scenario or YAML file.",
+            autocompletion=complete_scenario,
+        ),
     ] = "sharegpt",
     split: Annotated[
         str, typer.Option(metavar="NAME", help="train, validation or test.")
@@ -73,12 +76,15 @@ def record(
     from carbon_gym.datasets.recorder import INSTEAD, recordable
     from carbon_gym.datasets.recorder import record as record_fleets
     from carbon_gym.envs.options import resolve
+    from carbon_gym.evaluation import evaluation_fleets
+    from carbon_gym.scenario import load_scenario
 
     rule = one_of("--instead", instead, INSTEAD)
     if also_minari:
         check_minari()
     chosen = load_scenario(scenario)
     evaluation = evaluation_fleets(chosen, split=of_split, fleets=fleets, sessions=sessions)
+    out_folder(out, "record")
     recordable(policy, evaluation)  # a wrong name is said before the long work
     rules = resolve(scenario=chosen).rules
     turns = sum(trace.turns for trace in evaluation.traces)
@@ -102,8 +108,9 @@ def record(
             f"{counts['outside_mask']:,} turns: the choice is outside the mask; "
             f"{counts['refused']:,} of them found no room and were served elsewhere"
         )
-    console.print(
+    said = (
         f"{out}  ({len(made['fleets'])} fleets, {counts['sessions']:,} sessions, "
-        f"{counts['turns']:,} turns)",
-        soft_wrap=True,
+        f"{counts['turns']:,} turns)"
     )
+    files = sorted(path for path in out.rglob("*") if path.is_file())
+    finish({"fleets": len(made["fleets"]), "counts": counts}, files, said)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 
@@ -23,14 +22,21 @@ from carbon_gym.cli.comparing import (
     check_before_the_work,
     files_of,
 )
-from carbon_gym.cli.console import output_console, turns_bar
+from carbon_gym.cli.console import (
+    finish,
+    out_folder,
+    output_console,
+    say,
+    took,
+    turns_bar,
+)
 from carbon_gym.evaluation import evaluation_fleets
 from carbon_gym.report.document_files import write_document
 from carbon_gym.reproduce.inputs import scenario_of
 from carbon_gym.reproduce.parts import PARTS, parts_named
 from carbon_gym.reproduce.plan import Plan
 from carbon_gym.reproduce.rows_file import ReproduceFile
-from carbon_gym.reproduce.run import Rows, document, run_units, units_of
+from carbon_gym.reproduce.run import Rows, Unit, document, run_units, units_of
 from carbon_gym.scenario.own_files import OwnFiles
 
 QUICK_FLEETS = 5
@@ -42,6 +48,10 @@ Examples:
   carbon-gym reproduce --conversations turns.csv.gz --grid grid.csv \\
       --zones GB,DE --start 2023-05-08 --fleets 8
 """
+
+
+def _complete_part(incomplete: str) -> list[str]:
+    return [part.name for part in PARTS if part.name.startswith(incomplete)]
 
 
 def reproduce(
@@ -56,6 +66,7 @@ def reproduce(
         typer.Option(
             metavar="NAME",
             help=f"A part of the report; may be repeated: {', '.join(p.name for p in PARTS)}.",
+            autocompletion=_complete_part,
         ),
     ] = None,
     conversations: ConversationsOption = None,
@@ -88,17 +99,21 @@ def reproduce(
     )
     check_before_the_work([scenario_of(plan, dataset) for dataset in plan.datasets])
     processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
-    folder = out or Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-reproduce"
-    began = time.perf_counter()
+    folder = out_folder(out, "reproduce")
     with ReproduceFile(folder) as file:
         units, ids = units_of(plan, parts)
         with turns_bar(f"{len(units)} worlds", sum(unit.size for unit in units)) as on_served:
-            run_units(plan, units, file, jobs=processes, on_served=on_served)
+            run_units(plan, units, file, jobs=processes, on_served=on_served, on_unit=_say_unit)
         written = write_document(document(plan, Rows(file, ids), parts), folder)
-    console = output_console()
-    for path in written[:2]:
-        console.print(str(path), soft_wrap=True)
-    console.print(f"{time.perf_counter() - began:.0f} s")
+    rows = [file.path] if file.path.is_file() else []  # some parts serve nothing
+    results = {"parts": [part.name for part in parts], "worlds": len(units)}
+    finish(results, [*written, *rows], *written[:2])
+    output_console().print(took())
+
+
+def _say_unit(unit: Unit, ran: int) -> None:
+    known = len(unit.policies) - ran
+    say(f"{unit.id}: {ran} policies served, {known} were there already")
 
 
 def _plan(

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from carbon_gym.cli.choices import at_least_one, one_of
-from carbon_gym.cli.console import output_console, turns_bar
+from carbon_gym.cli.console import finish, output_console, session, turns_bar
 from carbon_gym.doors import our_package
 from carbon_gym.errors import InputError
 from carbon_gym.files import check_writable_file, replacing
@@ -32,6 +32,12 @@ from carbon_gym.speed import (
 
 Part = Literal["environments", "threads", "training", "simulator"]
 PARTS: tuple[Part, ...] = ("environments", "threads", "training", "simulator")
+EXAMPLES = """\b
+Examples:
+  carbon-gym speed
+  carbon-gym speed --only environments --only simulator --repeats 3
+  carbon-gym speed --json speed.json
+"""
 
 
 @dataclass(frozen=True)
@@ -64,16 +70,25 @@ class Found:
         }
 
 
+def _complete_part(incomplete: str) -> list[str]:
+    return [part for part in PARTS if part.startswith(incomplete)]
+
+
 def speed(
     repeats: Annotated[int, typer.Option(metavar="N", help="Counted repeats of each figure.")] = 5,
     only: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="PART", help=f"One of {', '.join(PARTS)}; may be repeated. Default: all."
+            metavar="PART",
+            help=f"One of {', '.join(PARTS)}; may be repeated. Default: all.",
+            autocompletion=_complete_part,
         ),
     ] = None,
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures there.")
+        Path | None,
+        typer.Argument(
+            metavar="FILE", help="Where --json writes the figures; the tables are printed then."
+        ),
     ] = None,
 ) -> None:
     """Measure the environments, PPO on them and the simulator, beside gymnasium's CartPole-v1.
@@ -99,6 +114,8 @@ def speed(
         with replacing(json_file) as partial:
             partial.write_text(json.dumps(found.content(), indent=1) + "\n", encoding="utf-8")
     _show(found, output_console())
+    files = [] if json_file is None else [json_file]
+    finish(found.content(), files, *(files if session().quiet else []))
 
 
 def _show(found: Found, console: Console) -> None:

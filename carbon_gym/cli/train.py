@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from carbon_gym.cli.console import output_console, turns_bar
+from carbon_gym.cli.choices import complete_scenario
+from carbon_gym.cli.console import finish, output_console, turns_bar
+from carbon_gym.cli.habits import exit_code
 from carbon_gym.doors import our_package
 from carbon_gym.errors import InputError, from_extra
-from carbon_gym.resources import packaged
-from carbon_gym.scenario import load_scenario
-from carbon_gym.scenario.load import read_yaml_mapping
+from carbon_gym.resources import packaged, packaged_names
 
 if TYPE_CHECKING:
     from agents.training.config import Config, Run
@@ -35,9 +35,26 @@ Examples:
 """
 
 
+ALGORITHMS = ("ppo", "maskable-ppo", "dqn", "qrdqn", "a2c", "es")
+
+
+def _complete_algo(incomplete: str) -> list[str]:
+    return [name for name in ALGORITHMS if name.startswith(incomplete)]
+
+
+def _complete_config(incomplete: str) -> list[str]:
+    recipes = [name for name in packaged_names("agents", ".yaml") if name.startswith("learned-")]
+    return [name for name in recipes if name.startswith(incomplete)]
+
+
 def train(
     algo: Annotated[
-        str | None, typer.Option(metavar="NAME", help="ppo, maskable-ppo, dqn, qrdqn, a2c or es.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"{', '.join(ALGORITHMS[:-1])} or {ALGORITHMS[-1]}.",
+            autocompletion=_complete_algo,
+        ),
     ] = None,
     config: Annotated[
         Path | None,
@@ -45,12 +62,15 @@ def train(
             metavar="FILE|NAME",
             help="YAML laid over the algorithm's (docs/training.md), or a packaged recipe: "
             "learned-filter, learned-congested, learned-budget.",
+            autocompletion=_complete_config,
         ),
     ] = None,
     scenario: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME|FILE", help="Packaged scenario or YAML file. Default: sharegpt."
+            metavar="NAME|FILE",
+            help="Packaged scenario or YAML file. Default: sharegpt.",
+            autocompletion=complete_scenario,
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="S", help="Default: 0.")] = None,
@@ -71,7 +91,7 @@ def train(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="The run's folder; default runs/<scenario>__<algo>__<seed>__<time>."
+            metavar="DIR", help="The run's folder; default runs/SCENARIO__ALGO__SEED__TIME."
         ),
     ] = None,
 ) -> None:
@@ -81,10 +101,15 @@ def train(
     """
     our_package("agents")
     with from_extra("train"):
+        import sb3_contrib  # noqa: F401
+        import stable_baselines3  # noqa: F401
+        import tensorboard  # type: ignore[import-untyped]  # noqa: F401
         import torch  # noqa: F401
 
         from agents.policy_search.config import SEARCHES
         from agents.training.config import CONFIGS, load_run
+    from carbon_gym.scenario import load_scenario
+
     options = {"total_steps": total_steps, "device": device}
     if resume is not None:
         given = {"algo": algo, "config": config, "scenario": scenario, "seed": seed, "out": out}
@@ -138,6 +163,7 @@ def _of_folder(run: Path, options: dict[str, Any]) -> tuple[Run, Worker, list[Sc
     from agents.policy_search.run import read_search
     from agents.training.folder import CONFIG
     from agents.training.run import read_run
+    from carbon_gym.scenario.load import read_yaml_mapping
 
     chosen: Run
     path = run / CONFIG
@@ -164,9 +190,9 @@ def _run(
             return train_in(
                 config, scenarios, folder, resume=resume, on_steps=on_steps, stop=asked.is_set
             )
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         print(f"stopped; latest checkpoint: carbon-gym train --resume {folder}", file=sys.stderr)
-        raise typer.Exit(130) from None
+        raise typer.Exit(exit_code(stop)) from None
 
 
 @contextmanager
@@ -202,11 +228,14 @@ def _show(folder: Path, outcome: Outcome) -> None:
             + (f"none kept the constraints, it misses {missed}" if missed else "constraints kept"),
             soft_wrap=True,
         )
-    if outcome.finished:
-        console.print(f"{folder}  ({outcome.steps:,} steps)", soft_wrap=True)
-    else:
-        console.print(
-            f"stopped at step {outcome.steps:,}; go on with: carbon-gym train --resume {folder}",
-            soft_wrap=True,
-        )
+    results = {"finished": outcome.finished, "steps": outcome.steps, "best": best}
+    results |= {key: content[key] for key in ("reference", "fleet_reference") if key in content}
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    said = (
+        f"{folder}  ({outcome.steps:,} steps)"
+        if outcome.finished
+        else f"stopped at step {outcome.steps:,}; go on with: carbon-gym train --resume {folder}"
+    )
+    finish(results, files, said, out=folder)
+    if not outcome.finished:
         raise typer.Exit(130)

@@ -6,26 +6,25 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from carbon_gym.cli.choices import ScenariosOption, at_least_one
-from carbon_gym.cli.console import output_console
+from carbon_gym.cli.comparing import JobsOption, say_what_is_there
+from carbon_gym.cli.console import finish, out_folder, output_console, say, turns_bar
 from carbon_gym.doors import our_package
-from carbon_gym.evaluation import evaluation_fleets
-from carbon_gym.files import make_writable_folder, replacing
-from carbon_gym.scenario import Scenario, load_scenario
+from carbon_gym.files import make_writable_folder, remove_if_empty, replacing
+
+if TYPE_CHECKING:
+    from carbon_gym.scenario import Scenario
 
 DEFAULT_FLEETS = 8
 EXAMPLES = """\b
 Examples:
   carbon-gym tune-baselines
-  carbon-gym tune-baselines --scenario sharegpt --scenario congested --out knobs
+  carbon-gym tune-baselines --scenario congested --jobs 2 --out knobs
 """
 
 
@@ -40,9 +39,7 @@ def tune_baselines(
     seed: Annotated[
         int | None, typer.Option(metavar="S", help="Of the candidates' draws; default 20270.")
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Processes; default: the cores.")
-    ] = None,
+    jobs: JobsOption = None,
     again: Annotated[
         bool, typer.Option("--again", help="Tune anew what DIR holds already.")
     ] = False,
@@ -50,7 +47,7 @@ def tune_baselines(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder for <scenario>.json; default runs/<time>-tune-baselines. A run that was "
+            help="Folder for SCENARIO.json; default runs/<time>-tune-baselines. A run that was "
             "cut short goes on where it was when given the same DIR.",
         ),
     ] = None,
@@ -62,22 +59,29 @@ def tune_baselines(
     """
     our_package("baselines")
     from baselines import tuning
+    from carbon_gym.scenario import load_scenario
 
     at_least_one("--fleets", fleets)
     processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
     candidates = at_least_one("--candidates", candidates) or tuning.CANDIDATES
     seed = tuning.SEED if seed is None else seed
     scenarios = [load_scenario(source) for source in dict.fromkeys(scenario or ["sharegpt"])]
-    folder = out or Path("runs") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-tune-baselines"
-    make_writable_folder(folder, "--out")
+    folder = out_folder(out, "tune-baselines", goes_on=not again)
+    made = make_writable_folder(folder, "--out")
     console = output_console()
-    for chosen in scenarios:
-        content = _tuned(
-            chosen, folder / f"{chosen.name}.json", fleets, candidates, seed, processes, again
-        )
-        for line in _summary(content):
-            console.print(line, soft_wrap=True)
-    console.print(f"{folder}", soft_wrap=True)
+    found: dict[str, Any] = {}
+    written: list[Path] = []
+    try:
+        for chosen in scenarios:
+            path = folder / f"{chosen.name}.json"
+            content = _tuned(chosen, path, fleets, candidates, seed, processes, again)
+            for line in _summary(content):
+                console.print(line, soft_wrap=True)
+            found[chosen.name] = content["policies"]
+            written.append(path)
+    finally:
+        remove_if_empty(made)
+    finish(found, written, folder)
 
 
 def _tuned(
@@ -93,22 +97,14 @@ def _tuned(
     from baselines import tuning
     from baselines.budget_tuning import PRICED, BudgetTuning, measure_ccar
     from baselines.knobs import TUNABLE, TUNABLE_UNDER_BUDGET
+    from carbon_gym.evaluation import evaluation_fleets
 
     command = (
         f"carbon-gym tune-baselines --scenario {scenario.name} --fleets {fleets} "
         f"--candidates {candidates} --seed {seed}"
     )
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    with progress:
-        policies = [*TUNABLE, *TUNABLE_UNDER_BUDGET, *PRICED]
-        task = progress.add_task(f"{scenario.name}: faircarbon", total=candidates * len(policies))
+    policies = [*TUNABLE, *TUNABLE_UNDER_BUDGET, *PRICED]
+    with turns_bar(scenario.name, candidates * len(policies)) as on_candidates:
         filtered = evaluation_fleets(scenario.filtered(), split="validation", fleets=fleets)
         reference = tuning.measure_reference(filtered)
         budgeted = replace(filtered, scenario=_with_budget(scenario))
@@ -128,16 +124,19 @@ def _tuned(
         }
         done = {} if again else _done_before(path, content)
         content["policies"] = done
-
-        def advance() -> None:
-            progress.advance(task)
-
-        for number, policy in enumerate(policies):
-            progress.update(
-                task, description=f"{scenario.name}: {policy}", completed=number * candidates
-            )
+        say_what_is_there(f"{scenario.name}: {len(policies)} policies", list(done), path)
+        for policy in policies:
             if policy in done:
+                on_candidates(candidates)
                 continue
+            tried = 0
+
+            def advance() -> None:
+                nonlocal tried
+                if tried < candidates:  # some policies try a few more
+                    tried += 1
+                    on_candidates(1)
+
             if policy in PRICED:
                 done[policy] = BudgetTuning(budgeted, bounds, advance).tune(policy, done)
             else:
@@ -151,9 +150,11 @@ def _tuned(
                         seed=seed,
                         on_candidate=advance,
                     )
+            on_candidates(candidates - tried)
             content["policies"] = {name: done[name] for name in policies if name in done}
             with replacing(path) as partial:
                 partial.write_text(_text(content), encoding="utf-8")
+            say(f"{scenario.name}: {policy} is tuned")
     return content
 
 

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import Progress
 
 from carbon_gym.cli.choices import at_least_one, one_of
-from carbon_gym.cli.console import output_console
+from carbon_gym.cli.comparing import JobsOption
+from carbon_gym.cli.console import finish, out_folder, output_console, say, turns_bar
 from carbon_gym.doors import our_package
 from carbon_gym.errors import InputError
-from carbon_gym.files import make_writable_folder, replacing
-from carbon_gym.scenario import load_scenario
+from carbon_gym.files import make_writable_folder, remove_if_empty, replacing
 
 if TYPE_CHECKING:
     from agents.policy_search.fleets import Fleets
@@ -42,13 +41,11 @@ def tune_lookahead(
         int, typer.Option(metavar="N", help="Of 48 candidates, each on four fleets.")
     ] = 32,
     seed: Annotated[int, typer.Option(metavar="S", help="Of the candidates' draws.")] = 0,
-    jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Processes; default: the cores.")
-    ] = None,
+    jobs: JobsOption = None,
     again: Annotated[
         bool, typer.Option("--again", help="Search anew what DIR holds already.")
     ] = False,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for <setting>.json.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for SETTING.json.")] = Path(
         "runs/lookahead"
     ),
 ) -> None:
@@ -63,10 +60,11 @@ def tune_lookahead(
     from agents.policy_search.workers import measured_by
     from baselines.learned import LOOKAHEADS, SCHEMA
     from baselines.settings import LEARNED_ON, SETTINGS
+    from carbon_gym.scenario import load_scenario
 
     at_least_one("--generations", generations)
     chosen = one_of("--setting", setting, SETTINGS)
-    make_writable_folder(out, "--out")
+    made = make_writable_folder(out_folder(out, "lookahead", goes_on=not again), "--out")
     path = out / f"{chosen}.json"
     scenarios = [load_scenario(name) for name in LEARNED_ON[chosen]]
     each = FLEETS // len(scenarios)
@@ -89,17 +87,23 @@ def tune_lookahead(
         content["rules"] = _found(path, content["command"])
     console = output_console()
     processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
-    with measured_by(fleets, 1, 1, 0.0, processes) as workers:
-        for name in LOOKAHEADS:
-            content["rules"][name] = _search(
-                fleets, held_out, workers, name, content, path, generations=generations, seed=seed
-            )
-            row = content["rules"][name]["validation"]
-            console.print(
-                f"{name}: CO2 {row['co2_relative']:.4f} of the reference's on validation fleets",
-                highlight=False,
-            )
-    console.print(f"{path}", soft_wrap=True, highlight=False)
+    try:
+        with measured_by(fleets, 1, 1, 0.0, processes) as workers:
+            for name in LOOKAHEADS:
+                rule = _search(
+                    *(fleets, held_out, workers, name, content, path),
+                    generations=generations,
+                    seed=seed,
+                )
+                content["rules"][name] = rule
+                console.print(
+                    f"{name}: CO2 {rule['validation']['co2_relative']:.4f} of the reference's on "
+                    "validation fleets"
+                )
+    finally:
+        remove_if_empty(made)
+    found = {name: rule["validation"] for name, rule in content["rules"].items()}
+    finish(found, [path], path)
 
 
 def _found(path: Path, command: str) -> dict[str, Any]:
@@ -141,8 +145,8 @@ def _search(
         at = Spread(*(np.array(before["search"][key]) for key in ("mean", "deviation")))
         costs = list(before["search"]["costs"])
     rule: dict[str, Any] = before
-    with Progress(transient=True) as progress:
-        task = progress.add_task(name, total=generations, completed=len(costs))
+    say(f"{name}: {len(costs)} of {generations} generations are in {path} already")
+    with turns_bar(name, generations - len(costs)) as on_generations:
         for number in range(len(costs), generations):
             at, cost = search.generation(number, at, measure)
             costs.append(round(cost, 6))
@@ -169,5 +173,5 @@ def _search(
             content["rules"][name] = rule
             with replacing(path) as unfinished:
                 unfinished.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-            progress.advance(task)
+            on_generations(1)
     return rule

@@ -69,10 +69,11 @@ def _parquet(path: Path) -> Any:
 
 
 def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+    file = _parquet(path)  # first, because it says what to install
     from pyarrow import ArrowException
 
     try:
-        for batch in _parquet(path).iter_batches(batch_size=1_024):
+        for batch in file.iter_batches(batch_size=1_024):
             yield from batch.to_pylist()
     except (ArrowException, OSError) as error:
         raise InputError(f"{path}: is a damaged parquet file ({error}); fetch it again") from None

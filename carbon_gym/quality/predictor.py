@@ -1,21 +1,19 @@
 """Predicted and realised quality of a trace; the predictor can be replaced by the user's own.
 
-A predictor is any object with the two methods of `QualityPredictor`. One that trusts a router
-model of the user's, for instance::
+A predictor is any object with the two methods of `QualityPredictor`. One that trusts scores of the
+user's, by model and turn, and leaves the realised quality as it is::
 
-    class MyPredictor:
-        def __init__(self, scores):  # {model name: array over all turns of the trace}
-            self.scores = scores
-
+    class MyPredictor(IrtPredictor):
         def predict(self, trace, models):
-            return np.stack([self.scores[model.name] for model in models], axis=1)
+            return np.stack([my_scores(trace, model.name) for model in models], axis=1)
 
-        def realised_quality(self, trace, models):
-            return IrtPredictor(Quality(), seed=20263).realised_quality(trace, models)
+A scenario names it, ``quality: {predictor: "my_module:MyPredictor"}``, or it is handed to
+`Simulator` and `run_policy`. docs/extending.md has one in full.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
@@ -23,6 +21,8 @@ from typing import Final, Protocol, runtime_checkable
 import numpy as np
 
 from carbon_gym import draws
+from carbon_gym.errors import InputError
+from carbon_gym.own_class import own_class
 from carbon_gym.quality.irt import item_response
 from carbon_gym.scenario.schema import Model, Quality
 from carbon_gym.workload.trace import Floats, Trace
@@ -76,3 +76,32 @@ class IrtPredictor:
     def realised_quality(self, trace: Trace, models: Sequence[Model]) -> Floats:
         """σ(logit(μ[m, k]) - b), float64 (T, M)."""
         return item_response(models, trace.category, trace.difficulty)
+
+
+def predictor_of(quality: Quality, seed: int) -> QualityPredictor:
+    """The predictor that a scenario names: the user's own class, or `IrtPredictor`.
+
+    Args:
+        quality: Names it.
+        seed: `Seeds.quality`.
+
+    Raises:
+        InputError: There is no such class, or what it makes is no predictor.
+    """
+    if quality.predictor is None:
+        return IrtPredictor(quality, seed)
+    made = own_class(quality.predictor, "predictor")
+    try:
+        inspect.signature(made).bind(quality, seed)
+    except TypeError:
+        raise InputError(
+            f"predictor {quality.predictor!r}: its class cannot be made from (quality, seed); give "
+            "its __init__ these two arguments"
+        ) from None
+    predictor = made(quality, seed)
+    if not isinstance(predictor, QualityPredictor):
+        raise InputError(
+            f"predictor {quality.predictor!r}: needs the methods predict(trace, models) and "
+            "realised_quality(trace, models), as carbon_gym.quality.predictor.QualityPredictor says"
+        )
+    return predictor

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import math
+import re
+from collections.abc import Mapping
 from io import StringIO
 from numbers import Integral, Real
+from typing import Any
 
 from carbon_gym.report.document import Cell, Column, Measured, Table
 
 NOTHING = "–"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
 
 
 def head(column: Column) -> str:
@@ -78,9 +82,27 @@ def has_intervals(table: Table) -> list[bool]:
     ]
 
 
+def measured(estimate: Mapping[str, Any] | None, scale: float = 1.0) -> Measured | None:
+    """A cell from an interval of `carbon_gym.metrics`, scaled; low stays below high.
+
+    Args:
+        estimate: With "mean" or "value", "low" and "high".
+        scale: Of all three.
+    """
+    if estimate is None:
+        return None
+    value = estimate["mean"] if "mean" in estimate else estimate["value"]
+    if value is None:
+        return None
+    if estimate["low"] is None:
+        return Measured(scale * value)
+    low, high = sorted(scale * estimate[end] for end in ("low", "high"))
+    return Measured(scale * value, low, high)
+
+
 def one_line(text: str) -> str:
-    """Text without line breaks, and without code points that no file can hold."""
-    return " ".join(encodable(text).split())
+    """Text without line breaks, and without code points that no file or page can hold."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", " ".join(encodable(text).split()))
 
 
 def encodable(text: str) -> str:

@@ -12,11 +12,13 @@ from carbon_gym.report.document import Block, Document, Picture, Table
 from carbon_gym.report.document_cells import table_csv
 from carbon_gym.report.document_html import html_page
 from carbon_gym.report.document_markdown import PICTURES, TABLES, markdown
-from carbon_gym.report.style import save
+from carbon_gym.report.style import HOVER, any_glyphs, save
 from carbon_gym.report.work_file import write_text
 
 MARKDOWN, PAGE = "report.md", "report.html"
 
+# What `hover` of the style has put into an identifier is what a browser shows as a tip.
+_HOVER = re.compile(rf'<g id="{HOVER}([^"]*)">')
 _NAME = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
 
 
@@ -90,10 +92,10 @@ def _svg(picture: Picture) -> str:
     from matplotlib import rc_context
 
     text = StringIO()
-    # Laying out again moves things by a hair, so that a second file would differ from the first.
-    picture.drawing.draw_without_rendering()
-    picture.drawing.set_layout_engine("none")
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    with rc_context({"svg.hashsalt": picture.name, "svg.fonttype": "none"}):
+    # Laying out again moves things by a hair, so that a second file would differ from the first.
+    with rc_context({"svg.hashsalt": picture.name, "svg.fonttype": "none"}), any_glyphs():
+        picture.drawing.draw_without_rendering()
+        picture.drawing.set_layout_engine("none")
         picture.drawing.savefig(text, format="svg", facecolor="white", metadata=nothing)
-    return text.getvalue()
+    return _HOVER.sub(r"<g><title>\1</title>", text.getvalue())

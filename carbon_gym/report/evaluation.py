@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
@@ -17,8 +17,12 @@ from carbon_gym.report.cells import (
     plus_minus,
     signed,
 )
-from carbon_gym.report.style import colour, new_figure, plain, save
+from carbon_gym.report.document_cells import all_digits
+from carbon_gym.report.style import colour, hover, label_of, new_figure, plain, save
 from carbon_gym.report.tables import to_csv
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Record = Mapping[str, Any]
 
@@ -113,7 +117,7 @@ def _members(records: Sequence[Record]) -> list[str]:
         "|---|---|---:|---:|---|",
         *(
             f"| {record['method']} | {member['policy']} | {_seed(member)} | "
-            f"{number(member['co2_relative'], 4)} | {_missed(member)} |"
+            f"{number(member['co2_relative'], 4)} | {constraints_missed(member)} |"
             for record in records
             for member in record["members"]
         ),
@@ -124,15 +128,20 @@ def _seed(member: Record) -> str:
     return "" if member["seed"] is None else str(member["seed"])
 
 
-def _missed(member: Record) -> str:
+def constraints_missed(member: Record) -> str:
+    """Names of the constraints that a policy does not keep."""
     return ", ".join(name for name, kept in member["constraints_kept"].items() if not kept)
 
 
 def draw_evaluation(path: Path, scenario: str, records: Sequence[Record], reference: str) -> None:
-    """Draw CO2 of every method: its seeds, and the intervals over seeds and over fleets.
+    """Write `evaluation_figure` as PNG."""
+    save(evaluation_figure(scenario, records, reference), path)
+
+
+def evaluation_figure(scenario: str, records: Sequence[Record], reference: str) -> Figure:
+    """CO2 of every method: its seeds, and the intervals over seeds and over fleets.
 
     Args:
-        path: The PNG to write.
         scenario: Its name.
         records: Of the scenario.
         reference: Its CO2 is 1.
@@ -148,7 +157,10 @@ def draw_evaluation(path: Path, scenario: str, records: Sequence[Record], refere
             axes.plot([interval["low"], interval["high"]], [place] * 2, color=shade, linewidth=5)
             seeds = [member["co2_relative"] for member in record["members"]]
             axes.plot(seeds, [place - 0.2] * len(seeds), "|", color=shade, markersize=8)
-        axes.plot(interval["value"], place, "o", color=shade, markeredgecolor="w", markersize=8)
+        (dot,) = axes.plot(
+            interval["value"], place, "o", color=shade, markeredgecolor="w", markersize=8
+        )
+        hover(dot, f"{record['method']}: CO2 {all_digits(interval['value'])} of {reference}'s")
         saving = record["saving"]
         if saving["low"] is not None:
             axes.errorbar(
@@ -165,17 +177,19 @@ def draw_evaluation(path: Path, scenario: str, records: Sequence[Record], refere
     axes.set_yticks(range(len(drawn)), [_with_seeds(record) for record in drawn])
     axes.set_ylim(len(drawn) - 0.5, -0.5)
     axes.set(
-        xlabel=f"CO2, {reference} = 1. Dot: interquartile mean, thick: stratified bootstrap, thin: "
-        "whole seeds,\nticks: each seed; grey: mean over fleets, paired t (all 95 %)",
-        title=scenario,
+        xlabel=f"CO2, {label_of(reference)} = 1. Dot: interquartile mean, thick: stratified "
+        "bootstrap, thin: whole seeds,\n"
+        "ticks: each seed; grey: mean over fleets, paired t (all 95 %)",
+        title=label_of(scenario),
     )
     plain(axes)
     axes.grid(axis="x", color="0.9", linewidth=0.8)
-    save(figure, path)
+    return figure
 
 
 def _with_seeds(record: Record) -> str:
-    return str(record["method"]) + (f", {record['seeds']} seeds" if record["seeds"] > 1 else "")
+    seeds = f", {record['seeds']} seeds" if record["seeds"] > 1 else ""
+    return f"{label_of(record['method'])}{seeds}"
 
 
 def _value(record: Record, key: str, digits: int) -> str:

@@ -27,7 +27,8 @@ class EvaluationFile(RowsFile):
         """No rows and no methods."""
         return {**super().empty(), "reference": {}, "methods": {}}
 
-    def check(self, content: Mapping[str, Any]) -> None:
+    @classmethod
+    def check(cls, content: Mapping[str, Any]) -> None:
         """See `RowsFile`; methods are records of a scenario."""
         super().check(content)
         dict(content["reference"])

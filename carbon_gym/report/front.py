@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.table import Table
 
-from carbon_gym.report.style import colour, new_figure, plain, save
+from carbon_gym.report.style import colour, hover, label_of, new_figure, plain, save
 from carbon_gym.report.tables import to_csv
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Record = Mapping[str, Any]
 
@@ -74,10 +77,14 @@ def front_markdown(
 
 
 def draw_front(path: Path, scenario: str, records: Sequence[Record], reference: Record) -> None:
-    """Draw a curve per family, as means over fleets with paired intervals on both axes.
+    """Write `front_figure` as PNG."""
+    save(front_figure(scenario, records, reference), path)
+
+
+def front_figure(scenario: str, records: Sequence[Record], reference: Record) -> Figure:
+    """A curve per family, as means over fleets with paired intervals on both axes.
 
     Args:
-        path: The PNG to write.
         scenario: Its name.
         records: Its points.
         reference: The one that is marked; its CO2 is 1.
@@ -94,16 +101,18 @@ def draw_front(path: Path, scenario: str, records: Sequence[Record], reference: 
         x, x_error = _with_error(quality, 1.0, [p["quality_difference"] for p in points])
         y, y_error = _with_error(1.0, -1.0, [p["saving_vs_ccar"] for p in points])
         reach += list(y)
-        axes.errorbar(
+        line, _, _ = axes.errorbar(
             x,
             y,
             xerr=x_error,
             yerr=y_error,
-            label=family,
+            label=label_of(family),
             color=colour(_twin(points[0]["policy"])),
             elinewidth=0.6,
             **_line(points[0]),
         )
+        said = "; ".join(f"quality {a:.4f} CO2 {b:.4f}" for a, b in zip(x, y, strict=True))
+        hover(line, f"{family}: {said}")
     axes.plot(
         *(quality, 1.0, "*"),
         markersize=15,
@@ -123,7 +132,8 @@ def draw_front(path: Path, scenario: str, records: Sequence[Record], reference: 
     axes.set(
         xlabel="mean realised quality",
         ylabel=f"CO2, ccar at β_Q = {reference['value']:g} is 1",
-        title=f"{scenario} (mean of {len(reference['fleets'])} fleets, paired 95 % intervals)",
+        title=f"{label_of(scenario)} "
+        f"(mean of {len(reference['fleets'])} fleets, paired 95 % intervals)",
     )
     plain(axes)
     axes.legend(
@@ -133,7 +143,7 @@ def draw_front(path: Path, scenario: str, records: Sequence[Record], reference: 
         frameon=False,
         handlelength=3.0,  # so that dashes show
     )
-    save(figure, path)
+    return figure
 
 
 def _twin(policy: str) -> str:

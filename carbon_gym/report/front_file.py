@@ -39,7 +39,8 @@ class FrontFile(WorkFile):
         """No points."""
         return {"families": {}, "points": {}}
 
-    def check(self, content: Mapping[str, Any]) -> None:
+    @classmethod
+    def check(cls, content: Mapping[str, Any]) -> None:
         """Points can be made of the records, which have a key and figures."""
         for records in content["points"].values():
             for record in records:

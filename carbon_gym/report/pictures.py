@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from carbon_gym.metrics.rows import LONGER_THAN
-from carbon_gym.report.style import colour, new_figure, plain, save
+from carbon_gym.report.document_cells import all_digits
+from carbon_gym.report.style import colour, hover, label_of, new_figure, plain, save
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Row = Mapping[str, Any]
 
 _OUT_OF_SCALE = 2.0
 """Policies that emit more than this many times session-affinity's CO2 are cut off, with the number
-written on the bar, so that the others can be told apart."""
+behind the bar, so that the others can be told apart."""
 
 
 def draw_pictures(folder: Path, stem: str, scenario: str, rows: Sequence[Row]) -> list[Path]:
@@ -30,16 +34,16 @@ def draw_pictures(folder: Path, stem: str, scenario: str, rows: Sequence[Row]) -
     """
     pooled = [row for row in rows if row["fleet"] == "all"]
     pictures = {
-        f"{stem}-co2.png": _co2(scenario, pooled),
-        f"{stem}-by-length.png": _by_length(scenario, pooled),
-        f"{stem}-trade.png": _trade(scenario, pooled),
+        f"{stem}-co2.png": co2_figure(scenario, pooled),
+        f"{stem}-by-length.png": length_figure(scenario, pooled),
+        f"{stem}-trade.png": trade_figure(scenario, pooled),
     }
     for name, figure in pictures.items():
         save(figure, folder / name)
     return [folder / name for name in pictures]
 
 
-def _co2(scenario: str, pooled: Sequence[Row]) -> Any:
+def co2_figure(scenario: str, pooled: Sequence[Row]) -> Figure:
     """CO2 relative to faircarbon with the interval of the paired comparison."""
     drawn = sorted(
         (row for row in pooled if row["saving_vs_faircarbon"] is not None),
@@ -51,7 +55,8 @@ def _co2(scenario: str, pooled: Sequence[Row]) -> Any:
         saving = row["saving_vs_faircarbon"]
         relative = 1.0 - saving["mean"]
         shown = min(relative, _OUT_OF_SCALE)
-        axes.barh(place, shown, color=colour(row["policy"]), height=0.7)
+        bar = axes.barh(place, shown, color=colour(row["policy"]), height=0.7)
+        hover(bar.patches[0], f"{row['policy']}: CO2 {all_digits(relative)} of faircarbon's")
         if relative <= _OUT_OF_SCALE:
             low, high = 1.0 - saving["high"], 1.0 - saving["low"]
             axes.errorbar(
@@ -59,16 +64,16 @@ def _co2(scenario: str, pooled: Sequence[Row]) -> Any:
             )
             axes.text(high + 0.01, place, f"{relative:.3f}", va="center", fontsize=8)
         else:
-            axes.text(shown - 0.02, place, f"{relative:.2f}", va="center", ha="right", color="w")
-    axes.set_yticks(range(len(drawn)), [row["policy"] for row in drawn])
+            axes.text(shown + 0.02, place, f"{relative:.2f} (cut)", va="center", fontsize=8)
+    axes.set_yticks(range(len(drawn)), [label_of(row["policy"]) for row in drawn])
     axes.axvline(1.0, color="0.3", linewidth=0.8)
-    axes.set(xlabel="CO2, faircarbon = 1 (95 % interval)", title=scenario)
+    axes.set(xlabel="CO2, faircarbon = 1 (95 % interval)", title=label_of(scenario))
     plain(axes)
     axes.grid(axis="x", color="0.9", linewidth=0.8)
     return figure
 
 
-def _by_length(scenario: str, pooled: Sequence[Row]) -> Any:
+def length_figure(scenario: str, pooled: Sequence[Row]) -> Figure:
     """Saving over faircarbon for all sessions and for longer and longer ones."""
     figure = new_figure(7.5, 4.2)
     axes = figure.subplots()
@@ -84,7 +89,7 @@ def _by_length(scenario: str, pooled: Sequence[Row]) -> Any:
         points = [(x, interval) for x, interval in enumerate(intervals) if interval]
         shift = 0.03 * (drawn - len(pooled) / 2)
         drawn += 1
-        axes.errorbar(
+        line, _, _ = axes.errorbar(
             [x + shift for x, _ in points],
             [100 * interval["mean"] for _, interval in points],
             yerr=[
@@ -96,14 +101,16 @@ def _by_length(scenario: str, pooled: Sequence[Row]) -> Any:
             linewidth=1.4,
             capsize=2,
             color=colour(row["policy"]),
-            label=row["policy"],
+            label=label_of(row["policy"]),
         )
+        said = ", ".join(f"{labels[x]} {100 * interval['mean']:.2f}" for x, interval in points)
+        hover(line, f"{row['policy']}: saved {said} %")
     axes.axhline(0, color="0.3", linewidth=0.8)
     axes.set_xticks(range(len(labels)), labels)
     axes.set(
         xlabel="turns of the session",
         ylabel="CO2 saved against faircarbon, %",
-        title=f"{scenario} (95 % intervals; policies off by more than 50 % left out)",
+        title=f"{label_of(scenario)} (95 % intervals; policies off by more than 50 % left out)",
     )
     if drawn:
         axes.legend(
@@ -113,7 +120,7 @@ def _by_length(scenario: str, pooled: Sequence[Row]) -> Any:
     return figure
 
 
-def _trade(scenario: str, pooled: Sequence[Row]) -> Any:
+def trade_figure(scenario: str, pooled: Sequence[Row]) -> Figure:
     """CO2 against mean realised quality and against P95 TTFT."""
     figure = new_figure(10.0, 4.2)
     panels = figure.subplots(1, 2)
@@ -125,19 +132,21 @@ def _trade(scenario: str, pooled: Sequence[Row]) -> Any:
         for row in pooled:
             if row[key] is None or row["co2_relative"] is None:
                 continue
-            axes.scatter(
+            point = axes.scatter(
                 row[key],
                 row["co2_relative"],
                 color=colour(row["policy"]),
                 s=40,
                 zorder=3,
-                label=row["policy"],
+                label=label_of(row["policy"]),
             )
+            at = f"{label} {all_digits(row[key])}, CO2 {all_digits(row['co2_relative'])}"
+            hover(point, f"{row['policy']}: {at}")
         axes.set(xlabel=label, ylabel="CO2, session-affinity = 1")
         axes.set_yscale("log")
         axes.set_yticks([0.3, 0.5, 0.7, 1.0, 2.0, 3.0], ["0.3", "0.5", "0.7", "1", "2", "3"])
         axes.minorticks_off()
         plain(axes)
     panels[1].legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-    figure.suptitle(scenario)
+    figure.suptitle(label_of(scenario))
     return figure

@@ -25,7 +25,8 @@ class Results(RowsFile):
         """No rows."""
         return {**super().empty(), "versus": {}}
 
-    def check(self, content: Mapping[str, Any]) -> None:
+    @classmethod
+    def check(cls, content: Mapping[str, Any]) -> None:
         """See `RowsFile`."""
         super().check(content)
         dict(content["versus"])

@@ -26,7 +26,8 @@ class RowsFile(WorkFile):
         """No rows."""
         return {"rows": []}
 
-    def check(self, content: Mapping[str, Any]) -> None:
+    @classmethod
+    def check(cls, content: Mapping[str, Any]) -> None:
         """Rows name scenario, policy and fleet; inputs name policies."""
         for entry in content["inputs"].values():
             dict(entry["policies"])

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from carbon_gym.report.document_cells import one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,6 +44,10 @@ _COLOURS = {
     "clairvoyant": "#000000",
     "lower-bound": "#BBBBBB",
 }
+HOVER = "hover:"
+"""Begins the identifier of what carries a text; see `hover`."""
+_LONGEST = 44
+"""Characters of a name in a picture."""
 _OTHERS = ("#7B4173", "#3182BD", "#31A354", "#E6550D", "#756BB1", "#636363")
 
 
@@ -47,6 +56,35 @@ def colour(policy: str) -> str:
     if policy in _COLOURS:
         return _COLOURS[policy]
     return _OTHERS[sum(policy.encode()) % len(_OTHERS)]
+
+
+def series_colour(number: int) -> str:
+    """Hex colour of the nth of some things that are no policies."""
+    return _OTHERS[number % len(_OTHERS)]
+
+
+def label_of(name: str) -> str:
+    """A name from a file as a picture can show it: not too long, and never taken for mathematics.
+
+    Args:
+        name: Of a policy, a scenario, a run.
+    """
+    line = one_line(name)
+    if len(line) > _LONGEST:
+        line = f"{line[: _LONGEST // 2]}…{line[-_LONGEST // 2 :]}"
+    line = line.replace("$", r"\$")
+    # matplotlib leaves what begins with an underscore out of a legend.
+    return f" {line}" if line.startswith("_") else line
+
+
+def hover(artist: Any, text: str) -> None:
+    """Say what is shown in a page where the pointer rests on a part of a figure.
+
+    Args:
+        artist: A patch, line or collection of matplotlib.
+        text: Plain; names and numbers with all their digits.
+    """
+    artist.set_gid(f"{HOVER}{one_line(text)}")
 
 
 def new_figure(width_in: float, height_in: float) -> Figure:
@@ -66,9 +104,17 @@ def plain(axes: Any) -> None:
     axes.set_axisbelow(True)
 
 
+@contextmanager
+def any_glyphs() -> Iterator[None]:
+    """No word of letters that the font lacks: names are the users', and pages have other fonts."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+ .*missing from", UserWarning)
+        yield
+
+
 def save(figure: Figure, path: Path) -> None:
     """Write a PNG, whole or not at all."""
     from carbon_gym.files import replacing
 
-    with replacing(path) as partial:
+    with replacing(path) as partial, any_glyphs():
         figure.savefig(partial, format="png", dpi=130, facecolor="white")

@@ -55,13 +55,22 @@ def comparison_table(title: str, rows: Sequence[Mapping[str, Any]], width: int) 
         width: Characters at hand; narrow tables leave out some columns.
     """
     pooled = [row for row in rows if row["fleet"] == "all"]
-    fleets = len({row["fleet"] for row in rows}) - 1
-    methods = [
-        row["saving_vs_faircarbon"]["method"] for row in pooled if row["saving_vs_faircarbon"]
-    ]
-    interval = _METHODS[methods[0]].format(fleets=fleets) if methods else "no interval"
-    caption = CAPTION.format(interval=interval) + (CAPTION_EXTRA if width >= WIDE else "")
+    caption = CAPTION.format(interval=interval_words(rows)) + (
+        CAPTION_EXTRA if width >= WIDE else ""
+    )
     return figures_table(title, caption, [*_COLUMNS, *(_EXTRA if width >= WIDE else ())], pooled)
+
+
+def interval_words(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What the intervals of the savings over faircarbon are.
+
+    Args:
+        rows: All rows of one scenario.
+    """
+    fleets = len({row["fleet"] for row in rows}) - 1
+    savings = [row["saving_vs_faircarbon"] for row in rows if row["fleet"] == "all"]
+    methods = [saving["method"] for saving in savings if saving]
+    return _METHODS[methods[0]].format(fleets=fleets) if methods else "no interval"
 
 
 def guard_table(rows: Sequence[Mapping[str, Any]], width: int) -> Table | None:

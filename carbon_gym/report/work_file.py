@@ -16,6 +16,7 @@ from carbon_gym.errors import InputError
 from carbon_gym.evaluation import Evaluation
 from carbon_gym.files import make_writable_folder, remove_if_empty, replacing
 
+_NOT_OURS = (ValueError, KeyError, TypeError, AttributeError)
 _VERSIONED = ("gymnasium", "numpy", "numba", "pandas", "pydantic")
 
 
@@ -69,8 +70,9 @@ class WorkFile(ABC):
     def empty(self) -> dict[str, Any]:
         """The rest of the content before anything is done."""
 
+    @classmethod
     @abstractmethod
-    def check(self, content: Mapping[str, Any]) -> None:
+    def check(cls, content: Mapping[str, Any]) -> None:
         """Touch what the class relies on; a KeyError, TypeError or the like says it is missing."""
 
     def say_inputs(self, evaluation: Evaluation, **more: Any) -> None:
@@ -98,10 +100,8 @@ class WorkFile(ABC):
         try:
             content = dict(json.loads(self.path.read_text(encoding="utf-8")))
             found = (content["schema"], content["versions"]["carbon-gym"])
-            for key in ("scenario", "inputs"):
-                content[key] = dict(content[key])
-            self.check(content)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            self._check_all(content)
+        except (OSError, *_NOT_OURS):
             raise InputError(
                 f"{self.path}: is there already and is not {self.kind} of carbon-gym; name another "
                 "--out"
@@ -112,6 +112,78 @@ class WorkFile(ABC):
                 f"{__version__} (schema {self.schema}); name another --out"
             )
         return content
+
+    @classmethod
+    def content_of(cls, path: Path) -> dict[str, Any]:
+        """The content of a file of any version whose layout is the same, to be read only.
+
+        Raises:
+            InputError: It cannot be read, is broken, of another kind or of another schema.
+        """
+        content = json_mapping(path)
+        found = content.get("schema")
+        made_by = dict_of(content.get("versions")).get("carbon-gym")
+        if type(found) is int and found != cls.schema and made_by is not None:
+            fix = (
+                "run the command again with this version"
+                if found < cls.schema
+                else f"use carbon-gym {made_by} or later"
+            )
+            raise InputError(
+                f"{path}: has schema {found} and was made by carbon-gym {made_by}; this is "
+                f"{__version__}, which reads schema {cls.schema} of {cls.kind}; {fix}"
+            )
+        try:
+            if made_by is None or found != cls.schema:
+                raise KeyError("schema" if made_by is not None else "versions")
+            cls._check_all(content)
+        except _NOT_OURS as error:
+            raise InputError(
+                f"{path}: is not {cls.kind} of carbon-gym ({what_is_wrong(error)}); name the "
+                "folder or file that a command wrote"
+            ) from None
+        return content
+
+    @classmethod
+    def _check_all(cls, content: dict[str, Any]) -> None:
+        for key in ("scenario", "inputs"):
+            content[key] = dict(content[key])
+        cls.check(content)
+
+
+def json_mapping(path: Path) -> dict[str, Any]:
+    """What a JSON file holds, for commands that read it.
+
+    Raises:
+        InputError: It cannot be read, is not whole, or holds no mapping.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror or error}); name a file that exists and "
+            "that you may read"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path}: is not whole JSON ({error}); remove it and run the command that made it again"
+        ) from None
+    if not isinstance(content, dict):
+        raise InputError(
+            f"{path}: holds a JSON {type(content).__name__}, not an object, so that it is no "
+            "result of carbon-gym; name the folder or file that a command wrote"
+        )
+    return content
+
+
+def what_is_wrong(error: Exception) -> str:
+    """Why a file's content is not what a command writes, in a few words."""
+    return f"no {error}" if isinstance(error, KeyError) else str(error)
+
+
+def dict_of(value: object) -> dict[str, Any]:
+    """The mapping itself, or an empty one where it is something else."""
+    return value if isinstance(value, dict) else {}
 
 
 def write_text(path: Path, text: str) -> None:

@@ -54,7 +54,8 @@ class ReproduceFile(WorkFile):
         """No worlds."""
         return {"worlds": {}}
 
-    def check(self, content: Mapping[str, Any]) -> None:
+    @classmethod
+    def check(cls, content: Mapping[str, Any]) -> None:
         """Worlds have a key and facts, their policies a key and rows."""
         for world in content["worlds"].values():
             world["key"], dict(world["facts"])

@@ -113,6 +113,7 @@ def run_units(
     *,
     jobs: int = 1,
     on_served: Callable[[int], None] | None = None,
+    on_unit: Callable[[Unit, int], None] | None = None,
 ) -> None:
     """Run what the file does not have, or has of other fleets, rules, knobs or code.
 
@@ -122,12 +123,15 @@ def run_units(
         file: Written after every unit.
         jobs: Processes; 1 runs in this one.
         on_served: Called with the size of each unit that is done.
+        on_unit: Called with each unit that is done, and how many policies were run for it.
     """
     known = {unit.id: file.known(unit.id) for unit in units}
     for unit, served in _each((plan, known), units, jobs):
         file.keep(unit.id, served)
         if on_served is not None:
             on_served(unit.size)
+        if on_unit is not None:
+            on_unit(unit, len(served.rows))
 
 
 def document(plan: Plan, found: Rows, parts: Sequence[Part]) -> Document:

@@ -28,6 +28,7 @@ _YOUNGER_KEYS: Final = (
     ("bounds", "beta_floor"),
     ("bounds", "quality_target"),
     ("fleet", "measured"),
+    ("quality", "predictor"),
     ("quality", "predictor_bias"),
     ("workload", "category_shares"),
     ("workload", "log_column"),

@@ -174,6 +174,9 @@ class Quality(Section):
     predictor_bias: tuple[PredictorBias, ...] = ()
     """Models that the predictor overrates or underrates (none by default, ASSUMED); realised
     quality is untouched."""
+    predictor: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
+    """A predictor of your own, `module:Class`, made as ``Class(quality, seeds.quality)``; None: the
+    one above (`carbon_gym.quality.predictor`)."""
 
     @model_validator(mode="after")
     def _models_are_unique(self) -> Self:

@@ -9,7 +9,7 @@ import numpy as np
 
 from carbon_gym.fleet.deployments import Deployments
 from carbon_gym.grid.series import GridSeries
-from carbon_gym.quality.predictor import IrtPredictor, QualityPredictor
+from carbon_gym.quality.predictor import QualityPredictor, predictor_of
 from carbon_gym.scenario.scenario import Scenario
 from carbon_gym.simulator import kernels
 from carbon_gym.simulator.allocate import (
@@ -82,7 +82,7 @@ class Simulator:
             scenario, self.fleet, full_cache, one_session, unbounded or one_session
         )
         rows = [rows_by_session(trace) if one_session else None for trace in traces]
-        predictor = predictor or IrtPredictor(scenario.quality, scenario.seeds.quality)
+        predictor = predictor or predictor_of(scenario.quality, scenario.seeds.quality)
         # The bound must not miss a cleaner region that a stale intensity hides.
         staleness_s = 0.0 if full_cache else scenario.grid.staleness_s
         self._turns, lengths = turns_of(

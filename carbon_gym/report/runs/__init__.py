@@ -1,0 +1,1 @@
+"""One page from the results of several commands: what `carbon-gym report` makes."""
