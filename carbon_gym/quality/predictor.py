@@ -24,7 +24,8 @@ import numpy as np
 
 from carbon_gym import draws
 from carbon_gym.quality.irt import item_response
-from carbon_gym.scenario.schema import Model, Quality
+from carbon_gym.scenario.fleet import Model
+from carbon_gym.scenario.schema import Quality
 from carbon_gym.workload.trace import Floats, Trace
 
 LOWEST_PREDICTION: Final = 0.01
