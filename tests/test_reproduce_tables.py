@@ -14,6 +14,7 @@ from carbon_gym.report.document_files import write_document
 from carbon_gym.reproduce.ablation_part import AblationPart
 from carbon_gym.reproduce.beyond_part import BeyondPart
 from carbon_gym.reproduce.bounds_part import BoundsPart
+from carbon_gym.reproduce.claims_part import ClaimsPart
 from carbon_gym.reproduce.figures import added, measured, no_worse, of_all, saved, whiskers
 from carbon_gym.reproduce.length_part import LengthPart
 from carbon_gym.reproduce.overall_part import POLICIES, OverallPart
@@ -28,7 +29,7 @@ from carbon_gym.reproduce.worlds import dataset_world
 TINY = Plan(datasets=("tiny",), fleets=5, sensitivity_fleets=5, sessions=30, quick=True)
 """Five fleets, for intervals."""
 SIMULATED: tuple[Part, ...] = (
-    *(OverallPart(), LengthPart(), AblationPart()),
+    *(ClaimsPart(), OverallPart(), LengthPart(), AblationPart()),
     *(SensitivityPart(), BoundsPart(), BeyondPart()),
 )
 
@@ -112,6 +113,27 @@ def test_savings_are_those_of_the_rows(ran: Ran) -> None:
     assert row[3:] == mean[3:], "of one data set"
     assert row[-1] == cells_of(shown, "saved over faircarbon", "ccar")[0]
     assert against.rows[-1][-1] == "16.1 %"
+
+
+def test_claims_stand_beside_the_numbers_of_their_sections(ran: Ran) -> None:
+    claims = table(ran.section("claims"), "claims")
+    overall = table(ran.section("overall"), "overall-savings")
+    ablation = table(ran.section("ablation"), "ablation")
+    (saved,) = cells_of(claims, "ours, evicted", "CO2 saved over faircarbon")
+    assert saved == cells_of(overall, "over faircarbon", "ccar", "mean", "evicted")[0]
+    (gate,) = cells_of(claims, "ours, retained", "CO2 added without the gate")
+    assert gate == cells_of(ablation, "CO2 added", "no gate", "mean", "retained")[0]
+    (sign,) = cells_of(claims, "sign, retained", "CO2 added without the gate")
+    ends = (gate.low, gate.high)
+    assert sign == ("same" if min(ends) > 0 else "opposite" if max(ends) < 0 else "not seen")
+    assert cells_of(claims, "sign, retained", "switches blocked") == [""]
+    text = ran.section("claims").blocks[-1]
+    assert isinstance(text, str)
+    assert ("**The gate.**" in text) == (
+        set(cells_of(claims, "sign, retained", "CO2 added without the gate"))
+        | set(cells_of(claims, "sign, evicted", "CO2 added without the gate"))
+        != {"same"}
+    )
 
 
 def test_savings_by_length_are_those_of_the_rows(ran: Ran) -> None:

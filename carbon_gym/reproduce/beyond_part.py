@@ -188,9 +188,10 @@ def _picture(plan: Plan, found: Found) -> Picture:
                 color=colour(policy),
                 label=label,
             )
+            offset = (-4, 6) if policy == REFERENCE else (4, -9)  # the lower curve's are below
             for quality, co2, value in (*shown[:1], *shown[-1:]):
                 axes.annotate(
-                    value, (quality, co2), xytext=(4, -8), textcoords="offset points", fontsize=7
+                    value, (quality, co2), xytext=offset, textcoords="offset points", fontsize=7
                 )
         axes.set(xlabel="mean realised quality", title=dataset)
         plain(axes)

@@ -101,12 +101,12 @@ def _rows(plan: Plan, found: Found) -> list[_Row]:
 
 def _text() -> str:
     return (
-        f"The paper's gate is worth {NO_GATE_CO2.text} of CO2 and {NO_GATE_TTFT.text} of P95 TTFT "
-        f"and blocks {BLOCKS.text} switches a session. Ours, fitted on training fleets and tuned "
-        "on validation, blocks next to none by default. Is it tuned too timid, or is there nothing "
-        "to gain? Here the same gate stays at lower and lower probabilities of moving back, down "
-        "to 0, where it stays whenever it is asked; under other readings of what makes sessions "
-        "move. What the gate gains when it is fitted anew for each reading is in "
+        f"The paper's gate is worth {NO_GATE_CO2.text} of CO2 and {NO_GATE_TTFT.text} of P95 "
+        f"TTFT and blocks {BLOCKS.value:g} switches a session. Ours, fitted on training fleets and "
+        "tuned on validation, blocks next to none by default. Is it tuned too timid, or is there "
+        "nothing to gain? Here the same gate stays at lower and lower probabilities of moving "
+        "back, down to 0, where it stays whenever it is asked; under other readings of what makes "
+        "sessions move. What the gate gains when it is fitted anew for each reading is in "
         "docs/semantics.md."
     )
 
