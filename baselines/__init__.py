@@ -20,6 +20,7 @@ from baselines.learned import LEARNED, Learned, shipped
 from baselines.least_ttft import LeastTtft
 from baselines.lookahead import Lookahead
 from baselines.lower_bound import LowerBound
+from baselines.own_knobs import borrows_knobs, write_own_knobs
 from baselines.random_choice import RandomChoice
 from baselines.replay import Replay
 from baselines.session_hash import SessionHash
@@ -95,6 +96,7 @@ __all__ = [
     "SessionAffinity",
     "SessionHash",
     "SmallestModel",
+    "borrows_knobs",
     "budget_price_g",
     "files_of",
     "gate_of",
@@ -106,4 +108,5 @@ __all__ = [
     "scale_co2_g",
     "shipped",
     "tuned_options",
+    "write_own_knobs",
 ]

@@ -52,6 +52,7 @@ def evaluation_fleets(
     start: date | None = None,
     sessions: int | None = None,
     usual_fleets: int = DEFAULT_FLEETS,
+    once: bool = False,
 ) -> Evaluation:
     """Lay the fleets of an evaluation.
 
@@ -68,6 +69,8 @@ def evaluation_fleets(
         start: First day, UTC.
         sessions: Sessions per fleet, overriding the scenario's.
         usual_fleets: As `fleets` has it.
+        once: Evaluate every session of a conversation file without arrivals exactly once, where
+            `sessions` is None, instead of filling the days.
 
     Raises:
         InputError: A fault in a file, or days outside the grid.
@@ -92,7 +95,7 @@ def evaluation_fleets(
             source.trace(number, origin, split or "test") for number, origin in enumerate(origins)
         ]
     else:
-        plan = source.plan(len(days), split, sessions)
+        plan = source.plan(len(days), split, sessions, once)
         notes += plan.notes
         traces = [source.day_trace(plan, number, origin) for number, origin in enumerate(origins)]
     if dated is not None and days != [dated + number * _DAY for number in range(fleets)]:

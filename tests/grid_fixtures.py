@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Final
 
 START: Final = datetime(2023, 5, 8, tzinfo=UTC)
@@ -17,6 +18,16 @@ Files = Mapping[str, str]
 
 def at(minutes: int) -> datetime:
     return START + timedelta(minutes=minutes)
+
+
+def file(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8", newline="")
+    return path
+
+
+def unix_s(text: str) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
 
 
 def csv(*rows: str) -> str:

@@ -161,6 +161,7 @@ _SHARECHAT_HEADER = [
     *("platform", "url", "turns_count", "message_index", "role", "plain_text"),
     *("detected_language_final", "model", "message_create_time", "create_time", "topic"),
 ]
+_UUID = "f7c1a2d4-0b51-4c1e-9f0e-2d3a5b6c7d8e"
 _LINK = "https://chatgpt.com/share/"
 _BLOCKS = {"timestamp": 0, "input_length": 1_300, "output_length": 50, "hash_ids": [0, 1, 2]}
 
@@ -266,15 +267,15 @@ SAMPLES: dict[str, Sample] = {
                 *("Timestamp", "Session ID", "Elapsed time", "Model"),
                 *("Request tokens", "Response tokens", "Total tokens", "Log Type"),
             ],
-            [5, "s1", 1.2, "ChatGPT", 472, 18, 490, "Conversation log"],
-            [45, "s1", 3.4, "ChatGPT", 600, 230, 830, "Conversation log"],
-            [118, "", 2.0, "GPT-4", 417, 276, 693, "API log"],
-            [130, "", 0.4, "GPT-4", 99, 0, 99, "API log"],
+            ["19440110.0", _UUID, 2, "ChatGPT", 472, 18, 490, "Conversation log"],
+            ["19440150.0", _UUID, 4, "ChatGPT", 600, 230, 830, "Conversation log"],
+            ["19440223.0", "", 3, "GPT-4", 417, 276, 693, "API log"],
+            ["19440235.0", "", 1, "GPT-4", 99, 0, 99, "API log"],
         ),
         2,
-        [417, 472, 110],
-        [276, 18, 230],
-        [0, 0, 490],
+        [472, 110, 417],
+        [18, 230, 276],
+        [0, 490, 0],
         False,
     ),
     "azure": Sample(
@@ -363,7 +364,7 @@ BROKEN: dict[str, dict[str, tuple[str, str, str, str]]] = {
     },
     "burstgpt": {
         "negative": ("600,230", "-600,230", "line 3", "whole number"),
-        "time": ("118,", "noon,", "line 4", "seconds since the start"),
+        "time": ("19440223.0,", "noon,", "line 4", "seconds since the start"),
         "cells": ("GPT-4,417", "GPT-4,4,17", "line 4", "as many cells"),
         "column": ("Response tokens", "Reply tokens", "line 1", "'Response tokens' is missing"),
     },

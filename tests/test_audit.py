@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import json
-import os
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from commandline import carbon_gym
-from inputs import MONDAY, ZONES, iso, write_grid, write_tokens
-from test_log import NAMES, write_log
+from browser import Browser, installed
 
 from carbon_gym.audit import run
 from carbon_gym.audit.account import kinds_of, versus
 from carbon_gym.audit.assumptions import assumptions_of
-from carbon_gym.audit.cases import RULES, main_cases, varied_cases
-from carbon_gym.audit.findings import Findings, findings_of
-from carbon_gym.audit.report import report_of
+from carbon_gym.audit.cases import SAME_QUALITY
+from carbon_gym.audit.findings import Findings
+from carbon_gym.audit.report import Notes, report_of
 from carbon_gym.audit.rows_file import AuditFile
+from carbon_gym.audit.stages import audit_fleet
 from carbon_gym.audit.tables import ranked, swing
 from carbon_gym.benchmark import fleet_accounts
 from carbon_gym.doors import make_policy
@@ -34,7 +29,7 @@ from carbon_gym.scenario import load_scenario
 from carbon_gym.simulator.run import run_policy
 
 TINY = load_scenario("tiny")
-ROUTERS = ("ccar", "learned", "ccar-budget", "learned-budget")
+ROUTERS = ("ccar", "learned", "ccar-budget", "learned-budget", SAME_QUALITY)
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +41,8 @@ def week() -> Evaluation:
 def audited(
     evaluation: Evaluation, folder: Path, present: str = "session-affinity"
 ) -> tuple[Findings, AuditFile]:
-    assumptions = assumptions_of(evaluation.scenario)
-    cases = [*main_cases(evaluation.scenario), *varied_cases(assumptions)]
     with AuditFile(folder) as file:
-        run.run_cases(evaluation, present, cases, file)
-        return findings_of(present, present, evaluation.scenario, assumptions, file), file
+        return audit_fleet(evaluation, present, file), file
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +50,8 @@ def found(week: Evaluation, tmp_path_factory: pytest.TempPathFactory) -> tuple[F
     """An audit of that week, written."""
     folder = tmp_path_factory.mktemp("audit")
     findings, _ = audited(week, folder)
-    write_document(report_of(findings, ["2023-05-08"], ["a note"], {"fleet": "tiny"}), folder)
+    document = report_of(findings, ["2023-05-08"], Notes(["a note"]), {"fleet": "tiny"})
+    write_document(document, folder)
     return findings, folder
 
 
@@ -67,13 +60,12 @@ def table(folder: Path, name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def total(evaluation: Evaluation, policy: str, budget: bool = False) -> dict[str, float]:
+def total(evaluation: Evaluation, policy: str, **bounds: Any) -> dict[str, float]:
     """Sums of a run of its own."""
-    scenario = evaluation.scenario
-    if budget:
-        scenario = load_scenario(scenario, bounds={"quality_constraint": "budget"})
+    scenario = load_scenario(evaluation.scenario, bounds=bounds)
     ran = run_policy(scenario, make_policy(policy, scenario), evaluation.traces, evaluation.grid)
-    return {name: float(ran.ledger[name].sum()) for name in ("co2_g", "energy_kwh", "ttft_s")}
+    figures = ("co2_g", "energy_kwh", "ttft_s", "quality_predicted", "quality_realised")
+    return {name: float(ran.ledger[name].sum()) for name in figures}
 
 
 # ---------------------------------------------------------------------------------- the numbers
@@ -86,9 +78,27 @@ def test_emissions_and_savings_are_those_of_the_runs(
     turns = sum(trace.turns for trace in week.traces)
     now = total(week, "session-affinity")
     emitted = {"session-affinity": now}
-    for name in ROUTERS:
-        policy = "learned" if name == "learned-budget" else name
-        emitted[name] = total(week, policy, "budget" in name)
+    budget = {"quality_constraint": "budget"}
+    ccar = total(week, "ccar")
+    optimism = ccar["quality_predicted"] - ccar["quality_realised"]
+    same = {**budget, "quality_target": (now["quality_realised"] + optimism) / turns}
+    for name, policy, bounds in (
+        ("ccar", "ccar", {}),
+        ("learned", "learned", {}),
+        ("ccar-budget", "ccar-budget", budget),
+        ("learned-budget", "learned", budget),
+        (SAME_QUALITY, "ccar-budget", same),
+    ):
+        emitted[name] = total(week, policy, **bounds)
+    assert list(emitted) == ["session-affinity", *ROUTERS]
+    overview = table(folder, "overview")
+    for row in overview:
+        mine = emitted[row["router"]]
+        assert float(row["CO2 (g)"]) == pytest.approx(mine["co2_g"])
+        assert float(row["energy (kWh)"]) == pytest.approx(mine["energy_kwh"])
+        if row["router"] != "session-affinity":
+            assert float(row["CO2 saved (g)"]) == pytest.approx(now["co2_g"] - mine["co2_g"])
+    assert [row["router"] for row in overview] == list(emitted)
     rows = table(folder, "emissions")
     assert [row["router"] for row in rows] == list(emitted)
     for row in rows:
@@ -112,6 +122,9 @@ def test_emissions_and_savings_are_those_of_the_runs(
     for name, text in changed.items():
         late = emitted[name]["ttft_s"] - now["ttft_s"]
         assert float(text) == pytest.approx(1000 * late / turns)
+    for row in table(folder, "price"):
+        mine = emitted[row["router"]]
+        assert float(row["quality"]) == pytest.approx(mine["quality_realised"] / turns)
 
 
 def test_kinds_of_turns_add_up(found: tuple[Findings, Path]) -> None:
@@ -150,6 +163,15 @@ def test_a_rule_beside_itself_saves_nothing(week: Evaluation) -> None:
     assert beside["saving"]["mean"] == 0.0
     assert all(interval["mean"] == 0.0 for interval in beside["reduction"].values())
     assert beside["ttft_p95_difference_s"]["mean"] == 0.0
+
+
+def test_at_the_quality_of_now_no_other_budget_is_nearer(found: tuple[Findings, Path]) -> None:
+    findings, _ = found
+    short = {
+        name: abs(pair.mine["quality_realised"] - findings.now["quality_realised"])
+        for name, pair in findings.routers.items()
+    }
+    assert short[SAME_QUALITY] == min(short[name] for name in ("ccar-budget", SAME_QUALITY))
 
 
 def test_the_present_rule_is_the_same_under_a_budget(found: tuple[Findings, Path]) -> None:
@@ -238,7 +260,7 @@ def test_the_tornado_is_sorted_and_its_ends_are_runs(
     assert float(pue["moves the saving by (points)"]) == pytest.approx(0.0, abs=1e-9)
 
 
-# -------------------------------------------------------------------- the file and the command
+# ------------------------------------------------------------------------ the file and the page
 
 
 def test_a_rerun_runs_nothing_and_says_the_same(
@@ -264,131 +286,21 @@ def test_a_rerun_runs_nothing_and_says_the_same(
     assert sorted(ran) == ["learned", "learned", "session-affinity", "session-affinity"]
 
 
-def go(folder: Path, *options: Any) -> Any:
-    return carbon_gym("audit", "--fleet", "tiny", "--jobs", 1, "--out", folder, *options)
-
-
-def test_the_command_on_ones_own_log(tmp_path: Path) -> None:
-    log = write_log(tmp_path / "log.csv", sessions=40, where=lambda session, turn: NAMES[2])
-    grid = write_grid(tmp_path / "grid.csv", hours=24 * 4)
-    files = ("--conversations", log, "--grid", grid, "--zones", ",".join(ZONES))
-    outcome = go(tmp_path / "out", *files, "--rule", "served_by", "--days", 3)
-    assert outcome.code == 0, outcome.err
-    assert "What is saved over your log (served_by)" in outcome.out
-    assert "bootstrap over sessions" in " ".join(outcome.out.split())
-    report = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
-    assert "goes where the log says" in report
-    assert str(tmp_path) not in report
-    regions = table(tmp_path / "out", "by-region")
-    assert [row["region that serves it now"] for row in regions] == ["US-CAL-CISO"]
-    for name in ("emissions", "kinds", "tornado"):
-        assert (tmp_path / "out" / "pictures" / f"{name}.png").is_file()
-    content = json.loads((tmp_path / "out" / "audit.json").read_text(encoding="utf-8"))
-    assert content["inputs"]
-    assert all("replay" in world["policies"] for world in content["worlds"].values())
-
-
-def test_other_rules_in_the_same_folder_stay_apart(tmp_path: Path) -> None:
-    for rule in RULES[:2]:
-        outcome = go(tmp_path, "--rule", rule, "--days", 1, "--sessions", 8)
-        assert outcome.code == 0, outcome.err
-        assert f"What is saved over {rule}" in outcome.out
-    worlds = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))["worlds"]
-    beside = {name.split(" beside ")[1].split(",")[0] for name in worlds}
-    assert beside == set(RULES[:2])
-
-
-def test_a_day_without_turns_is_left_out(tmp_path: Path) -> None:
-    def arrival(session: int, turn: int) -> str:
-        day = 0 if session < 10 else 2
-        return iso(MONDAY.replace(day=8 + day, hour=6, minute=session, second=5 * turn))
-
-    turns = write_tokens(tmp_path / "turns.csv", 20, arrival=arrival)
-    grid = write_grid(tmp_path / "grid.csv", hours=24 * 4)
-    files = ("--conversations", turns, "--grid", grid, "--zones", ",".join(ZONES))
-    outcome = go(tmp_path / "out", *files)
-    assert outcome.code == 0, outcome.err
-    content = json.loads((tmp_path / "out" / "audit.json").read_text(encoding="utf-8"))
-    for world in content["worlds"].values():
-        assert world["facts"]["fleets"] == 2
-        assert len(world["facts"]["days"]) == 3
-    hours = table(tmp_path / "out", "by-hour")
-    assert [row["hour of the day, UTC"] for row in hours] == ["06–09"]
-
-
-def test_a_single_session_has_savings_without_an_interval(tmp_path: Path) -> None:
-    outcome = go(tmp_path, "--days", 1, "--sessions", 1)
-    assert outcome.code == 0, outcome.err
-    (row, *_) = table(tmp_path, "savings")
-    assert row["CO2 saved (%)"]
-    assert "CO2 saved low (%)" not in row
-    assert "one session has no spread" in (tmp_path / "report.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
-def test_sharegpt_with_a_simulated_log_within_a_minute_on_two_cores(
-    shared_data: Path, tmp_path: Path
-) -> None:
-    log = tmp_path / "log.csv"
-    gpus, zones = ("A100-40GB", "H100-80GB"), ("US-CAL-CISO", "US-TEX-ERCO", "GB", "DE")
-    models = ("Llama-3.1-8B-Instruct", "Qwen2.5-32B-Instruct", "Llama-3.1-70B-Instruct")
-    places = ["@".join(names) for names in product(models, gpus, zones)]
-    with gzip.open(shared_data / "conversations" / "sharegpt_turns.csv.gz", "rt") as turns:
-        head, *rows = turns.read().splitlines()
-    assert head.startswith("session_id,")
-    logged = (f"{row},{places[int(row.partition(',')[0]) % len(places)]}" for row in rows)
-    log.write_text("\n".join([f"{head},served_by", *logged]) + "\n", encoding="utf-8")
-    grid = shared_data / "grid" / "em_hourly_2021_2023_lca.csv.gz"
-    files = ("--conversations", log, "--rule", "served_by", "--grid", grid)
-    began = cpu_s()
-    outcome = carbon_gym("audit", *files, "--start", "2023-05-08", "--jobs", 2, "--out", tmp_path)
-    assert outcome.code == 0, outcome.err
-    spent_s = cpu_s() - began
-    assert spent_s < 2 * 60, f"{spent_s:.0f} s of two cores"
-    assert "paired t over days" in outcome.out
-
-
-def cpu_s() -> float:
-    """Of this process and of those that it has waited for, seconds."""
-    return sum(os.times()[:4])
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--rule", "sesion-affinity"], "--rule 'sesion-affinity' is not known; did you mean"),
-        (["--rule", "served_by"], "with --conversations in the format tokens the name of the col"),
-        (["--days", "0"], "--days 0 is not allowed"),
-        (["--jobs", "0"], "--jobs 0 is not allowed"),
-        (["--start", "may"], "is not a day"),
-        (["--format", "tokens"], "say how to read --conversations"),
-        (["--zones", "Atlantis"], "Atlantis"),
-        (["--fleet", "tinny"], "scenario 'tinny' is not known"),
-    ],
-)
-def test_faults_are_found_before_the_work(
-    options: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    outcome = carbon_gym("audit", *options)
-    assert outcome.code == 2
-    assert said in outcome.err
-    assert not any(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        (NAMES[0], "", "log.csv: line 2: served_by is empty"),
-        (NAMES[0], "gpt@home", "log.csv: line 2: served_by 'gpt@home' is no deployment"),
-        ("served_by", "went_to", "log.csv: line 1: column 'served_by' is missing"),
-    ],
-)
-def test_broken_logs_leave_nothing_behind(old: str, new: str, said: str, tmp_path: Path) -> None:
-    log = write_log(tmp_path / "log.csv")
-    log.write_text(log.read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8")
-    outcome = go(tmp_path / "out", "--conversations", log, "--rule", "served_by")
-    assert outcome.code == 2
-    assert said in outcome.err
-    assert outcome.err.count("\n") <= 1, "one sentence"
-    assert not (tmp_path / "out").exists()
+def test_the_report_is_one_page(found: tuple[Findings, Path], tmp_path: Path) -> None:
+    program = installed()
+    if program is None:
+        pytest.skip("no Chromium here (Debian: apt install chromium)")
+    with Browser(program, tmp_path / "profile") as browser:
+        browser.open(found[1] / "report.html")
+        # A sheet of A4 without its margins, at 96 pixels an inch.
+        size = {"width": 718, "height": 1047, "deviceScaleFactor": 1, "mobile": False}
+        browser.send("Emulation.setDeviceMetricsOverride", **size)
+        browser.send("Emulation.setEmulatedMedia", media="print")
+        assert browser.evaluate("document.documentElement.scrollHeight") <= 1047
+        assert browser.evaluate("document.documentElement.scrollWidth") <= 718
+        assert browser.evaluate("document.querySelectorAll('details:not([open])').length") == 2
+        browser.evaluate("location.hash = '#table:assumptions'")
+        browser.send("Emulation.setEmulatedMedia", media="screen")
+        opened = "document.getElementById('figures').querySelector('details').open"
+        browser.evaluate("new Promise((done) => setTimeout(done, 200))")
+        assert browser.evaluate(opened)

@@ -193,6 +193,17 @@ def test_markdown_links_lead_to_files_and_sections(written: Path) -> None:
 # --- the page ---------------------------------------------------------------------------------
 
 
+def test_a_folded_section_is_in_every_format(tmp_path: Path) -> None:
+    shown, hidden = Section("a", "First", ["open"]), Section("b", "Rest", ["within"], folded=True)
+    write_document(Document("Both", [], [shown, hidden], one_page=True), tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count("<details>") == 1
+    assert re.search(r'<section id="b" class="folded">\s*<details>\s*<summary><h2>Rest', page)
+    assert '<body class="one-page">' in page
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "## Rest\n\nwithin" in text
+
+
 def test_the_page_fetches_nothing(written: Path) -> None:
     text = (written / "report.html").read_text(encoding="utf-8")
     page = Page(text)

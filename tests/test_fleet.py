@@ -14,8 +14,9 @@ from carbon_gym import InputError, load_scenario
 from carbon_gym.benchmark import compare
 from carbon_gym.evaluation import evaluation_fleets
 from carbon_gym.fleet import Deployments
+from carbon_gym.fleet.plausible import doubts_of
 from carbon_gym.fleet.summary import deployment_rows
-from carbon_gym.scenario import Scenario
+from carbon_gym.scenario import Scenario, scenario_names
 from carbon_gym.scenario.measured import MEASURES
 from tests.commandline import carbon_gym
 from tests.inputs import MONDAY, write_grid
@@ -31,6 +32,14 @@ FULL = {
     "decode_tokens_per_s": 50.0,
     "gpus_per_replica": 8,
     "kv_room_gb": 100.0,
+}
+GPU_KEYS = {
+    "name": GPU,
+    "peak_tflops": 989.4,
+    "bandwidth_tb_s": 3.35,
+    "memory_gb": 80,
+    "tdp_w": 700,
+    "prefill_utilisation": 0.3449,
 }
 EXAMPLES = sorted((Path(__file__).resolve().parents[1] / "docs/examples/fleets").glob("*.yaml"))
 
@@ -169,6 +178,42 @@ def test_the_command_prints_the_table_and_writes_every_deployment(tmp_path: Path
     assert float(measured[0]["kwh_per_cached_token"]) == pytest.approx(1e-8)
     assert float(measured[0]["kv_room_gb"]) == 200.0
     assert int(measured[0]["kv_room_tokens"]) == int(200e9 / 327_680)
+
+
+@pytest.mark.parametrize(
+    ("fleet", "said"),
+    [
+        ({"measured": [FULL | {"kwh_per_input_token": 1.1e-4}]}, "kwh_per_input_token = 0.00011"),
+        ({"measured": [FULL | {"kwh_per_output_token": 6e-4}]}, "neither Wh nor J"),
+        ({"measured": [FULL | {"prefill_tokens_per_s": 7.4}]}, "prefill_tokens_per_s = 7.4 is 1/"),
+        ({"measured": [FULL | {"kv_room_gb": 1e11}]}, "more than the 640 GB of the 8 GPUs"),
+        ({"measured": [FULL | {"kwh_per_cached_token": 3e-7}]}, "of a token that is not cached"),
+        ({"regions": [{"zone": "GB", "pue": 156}]}, "region 'GB': pue = 156 is above 3"),
+        ({"regions": [{"zone": "GB", "round_trip_s": 95}]}, "give seconds, 0.095 for 95 ms"),
+        ({"gpus": [{**GPU_KEYS, "peak_tflops": 9.894e14}]}, "tdp_w / peak_tflops"),
+        ({"gpus": [{**GPU_KEYS, "bandwidth_tb_s": 3350}]}, "bandwidth_tb_s = 3350 is not between"),
+    ],
+)
+def test_numbers_in_another_unit_are_doubted(fleet: dict[str, Any], said: str) -> None:
+    found = doubts_of(load_scenario("tiny", fleet=fleet))
+    assert len(found) == 1
+    assert said in found[0]
+
+
+def test_likely_numbers_are_not_doubted() -> None:
+    for scenario in map(load_scenario, [*scenario_names(), *map(str, EXAMPLES)]):
+        assert doubts_of(scenario) == []
+    # What decoding draws at batch one, and what is measured as free.
+    alone = {"kwh_per_output_token": 8.2e-6, "kwh_per_cached_token": 0.0}
+    assert doubts_of(with_measured(FULL | alone)) == []
+
+
+def test_the_command_prints_what_it_doubts(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("extends: tiny\nfleet: {regions: [{zone: GB, pue: 156}]}\n", encoding="utf-8")
+    done = carbon_gym("fleet", path)
+    assert done.code == 0, done.err
+    assert "- check: region 'GB': pue = 156 is above 3" in done.out
 
 
 def test_a_fleet_alone_is_a_scenario(tmp_path: Path) -> None:

@@ -5,23 +5,23 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import pickle
 import sys
 import types
 import zipfile
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from commandline import Outcome, carbon_gym, program
-from import_samples import BROKEN, SAMPLES, check, completion, put, words
+from commandline import Outcome, carbon_gym
+from import_samples import BROKEN, SAMPLES, check, put, words
 
 from carbon_gym.errors import InputError
 from carbon_gym.importing.detect import detect
 from carbon_gym.importing.formats import FORMATS, read_any
-from carbon_gym.importing.hub import KNOWN
-from carbon_gym.importing.requests import PROMPTS
 from carbon_gym.importing.write import writable, write_tokens
 from carbon_gym.workload.readers import read_conversations
 from carbon_gym.workload.trace import Conversations
@@ -115,7 +115,7 @@ def test_what_was_found_is_printed(tmp_path: Path) -> None:
         "sessions 2",
         "turns 3; a session: mean 1.5",
         "prompt tokens 340 in all",
-        "2024-06-01 10:00 UTC to 2024-06-01 10:01 UTC",
+        "2024-06-01 10:00 UTC to 2024-06-01 10:01 UTC (90.0 seconds)",
         "gaps s: mean 90.0",
         "the servers found 52.2 % of the prompt tokens in a cache",
     ):
@@ -148,9 +148,12 @@ def test_a_tokenizer_counts(tmp_path: Path) -> None:
     assert read_back(tmp_path).prompt_tokens[0] == 3
 
 
-def archive_of(**members: bytes) -> bytes:
+METHODS = {"stored": zipfile.ZIP_STORED, "lzma": zipfile.ZIP_LZMA}
+
+
+def archive_of(method: str = "stored", **members: bytes) -> bytes:
     content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as packed:
+    with zipfile.ZipFile(content, "w", METHODS[method]) as packed:
         for name, text in members.items():
             packed.writestr(name.replace("__", "."), text)
     return content.getvalue()
@@ -172,6 +175,14 @@ STRANGE: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "long number": (b"[" + b"9" * 9_000 + b"]", ("too long",)),
     "two files": (archive_of(a__csv=b"x", b__json=b"y"), ("'a.csv', 'b.json'", "unpack")),
     "no file": (archive_of(a__png=b"x"), ("found none",)),
+    "utf-16": ("session,turn\n".encode("utf-16"), ("UTF-16", "save the file as UTF-8")),
+    "semicolons": (b"session;turn;prompt_tokens;output_tokens\n", ("';'", "with commas")),
+    "tabs": (b"session\tturn\tprompt_tokens\n", ("'\\t'", "with commas")),
+    "lzma in zip": (archive_of("lzma", a__csv=b"x" * 99), ("compression method 14", "unpack")),
+    "name in zip": (
+        archive_of("stored", é__csv=b"x").replace("é".encode(), b"\xc3("),
+        ("damaged", "fetch"),
+    ),
     "cut archive": (archive_of(a__csv=b"x" * 999)[:80], ("damaged",)),
     "cut gzip": (gzip.compress(b"session,turn\n" * 999)[:40], ("truncated",)),
     "damaged gzip": (gzip.compress(b"session" * 9)[:-8] + b"x" * 8, ("damaged",)),
@@ -199,6 +210,20 @@ def test_files_that_expand_without_end(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.csv", b"session,turn,prompt_tokens,output_tokens\n" + zeros * 300)
     assert "more than 200 times" in refused(tmp_path, tmp_path / "bomb.zip")
+
+
+def test_a_pipe_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("no pipes on this system")
+    os.mkfifo(tmp_path / "pipe")
+    assert "is a pipe" in refused(tmp_path, tmp_path / "pipe")
+
+
+def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("carbon_gym.workload.readers.files._LONGEST_LINE", 1 << 10)
+    text = SAMPLES["mooncake"].text + '{"timestamp": ' + "9" * 2_000
+    said = refused(tmp_path, put(tmp_path, "m", text), "--format", "mooncake")
+    assert "line 4: is longer" in said
 
 
 def test_no_half_pictures_and_no_half_files(
@@ -237,6 +262,25 @@ def test_parquet_through_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert detect(file)[0] == "wildchat"
     check(read_any(file, "wildchat"), SAMPLES["wildchat"])
     assert "damaged parquet" in refused(tmp_path, put(tmp_path, "cut.parquet", b"PAR1"))
+    records[0] = {"usage": {}, "id": "a"}
+    said = refused(tmp_path, file)
+    assert "parquet is read for wildchat and lmsys only" in said
+    assert "the usage format" in said
+
+
+def test_parquet_itself(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for format in ("wildchat", "lmsys"):
+        records = [json.loads(line) for line in SAMPLES[format].text.splitlines()]
+        for message in (m for record in records for m in record["conversation"]):
+            if message.get("timestamp"):  # parquet has times, not text
+                message["timestamp"] = datetime.fromisoformat(message["timestamp"])
+        parquet.write_table(arrow.Table.from_pylist(records), tmp_path / format)
+        assert detect(tmp_path / format)[0] == format
+        check(read_any(tmp_path / format, format), SAMPLES[format])
+    cut = put(tmp_path, "cut", (tmp_path / "lmsys").read_bytes()[:-40])
+    assert "damaged parquet" in refused(tmp_path, cut)
 
 
 # --- writing -----------------------------------------------------------------------------------
@@ -278,46 +322,3 @@ def test_ids_that_cannot_be_printed(tmp_path: Path) -> None:
     assert len(made[3]) < 200
     with pytest.raises(InputError, match="differ only"):
         writable(sessions(" a", "' a'"))
-
-
-# --- the page, and size ------------------------------------------------------------------------
-
-
-def test_the_page_lists_every_format_and_hub_name() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "import.md").read_text(encoding="utf-8")
-    for name in (*FORMATS, *KNOWN, *PROMPTS):
-        assert f"`{name}`" in page
-
-
-def test_the_command_lists_every_format() -> None:
-    said = " ".join(carbon_gym("import", "conversations", "--help").out.split())
-    for name in (*FORMATS, *KNOWN, *PROMPTS):
-        assert name in said
-
-
-MEASURED = """
-import resource
-from carbon_gym.cli import main
-try:
-    main(["import", "conversations", {file!r}, "--out", {out!r}])
-except SystemExit as stop:
-    assert not stop.code
-spent = resource.getrusage(resource.RUSAGE_SELF)
-print(spent.ru_utime + spent.ru_stime, spent.ru_maxrss)
-"""
-
-
-@pytest.mark.slow
-def test_a_million_turns(tmp_path: Path) -> None:
-    file = tmp_path / "usage.jsonl"
-    with file.open("w", encoding="utf-8") as log:
-        for session in range(100_000):
-            for turn in range(10):
-                time = 1_700_000_000 + 3 * session + 120 * turn
-                record = completion(f"s{session}", time, 90 + 300 * turn, 210, 256 * turn)
-                log.write(json.dumps(record) + "\n")
-    said = program(MEASURED.format(file=str(file), out=str(tmp_path / "out")))
-    seconds, kilobytes = (float(number) for number in said.splitlines()[-1].split())
-    assert "turns           1,000,000" in said
-    assert seconds <= 60
-    assert kilobytes <= 2 * 2**20

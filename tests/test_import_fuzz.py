@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import random
 import time
 import zipfile
@@ -12,7 +13,8 @@ import pytest
 from commandline import carbon_gym
 from import_samples import SAMPLES
 
-from carbon_gym.importing.formats import FORMATS
+from carbon_gym.errors import InputError
+from carbon_gym.importing.formats import FORMATS, read_any
 from carbon_gym.importing.summary import draw_summary
 from carbon_gym.workload.readers import read_conversations
 from carbon_gym.workload.trace import Conversations
@@ -59,8 +61,9 @@ def packed(content: bytes, folder: Path, rng: random.Random) -> Path:
     elif kind == 8:
         path.write_bytes(mutant(gzip.compress(content), rng))
     else:
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("data.csv", content)
+        method = rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA))
+        with zipfile.ZipFile(path, "w", method) as archive:
+            archive.writestr(rng.choice(("data.csv", "données.csv")), content)
         path.write_bytes(mutant(path.read_bytes(), rng))
     return path
 
@@ -113,6 +116,26 @@ def mutants(first: int, count: int, folder: Path, monkeypatch: pytest.MonkeyPatc
             print(f"mutant {number} of {format}, read as {named}")
             raise
     assert 0 < taken < count
+
+
+def test_damaged_archives(tmp_path: Path) -> None:
+    text = SAMPLES["tokens"].text.encode()
+    said = 0
+    for number in range(400):
+        rng = random.Random(number)
+        raw = io.BytesIO()
+        method = rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA))
+        with zipfile.ZipFile(raw, "w", method) as archive:
+            archive.writestr(rng.choice(("data.csv", "données.csv")), text)
+        content = bytearray(rng.choice((raw.getvalue(), gzip.compress(text))))
+        for _ in range(rng.randint(1, 3)):
+            content[rng.randrange(4, len(content))] = rng.randrange(256)
+        (tmp_path / "file").write_bytes(content)
+        try:
+            read_any(tmp_path / "file", "tokens")
+        except InputError:
+            said += 1
+    assert 0 < said < 400
 
 
 def test_mutants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -233,9 +233,7 @@ BROKEN = [
     broken("entsoe-old", '"1000"', '"1ooo"', "row 2: .*Lignite.* is '1ooo'"),
     broken("entsoe-old", "MTU (UTC)", "MTU", "row 1: .*does not say its time zone"),
     broken("entsoe-old", "Germany (DE)", "", "row 2: the area is empty"),
-    broken(
-        "entsoe-new", "MTU (UTC)", "MTU (CET/CEST)", "times are local .* export the table in UTC"
-    ),
+    broken("entsoe-new", "MTU (UTC)", "MTU", "does not say its time zone; export .* in UTC"),
     broken("entsoe-new", '"900"', '"nine"', "row 2: Generation .* is 'nine'"),
     broken("entsoe-new", '"Nuclear"', '"Nuklear"', "row 2: .*'nuklear' is not known"),
     broken("entsoe-library", "\tNuclear\t", "\tUran\t", "row 2: .*'uran' is not known"),

@@ -14,6 +14,8 @@ import pytest
 from commandline import carbon_gym, program
 from import_samples import SAMPLES
 
+from carbon_gym.errors import InputError
+from carbon_gym.importing.hub import _chosen
 from carbon_gym.workload.readers import read_conversations
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -127,6 +129,13 @@ def test_what_the_hub_does_not_give(hub: None, name: str, fault: str, tmp_path: 
     assert fault in said, said
     assert "code 2" in said
     assert not (tmp_path / "out").exists()
+
+
+def test_a_name_that_leaves_its_folder_is_not_fetched() -> None:
+    names = ["../../evil.csv", "data/../../evil.csv", "plain.csv"]
+    assert _chosen("me/mine", names, "") == "plain.csv"
+    with pytest.raises(InputError, match="has no file that ends"):
+        _chosen("me/mine", names[:2], "")
 
 
 def test_no_client_and_no_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

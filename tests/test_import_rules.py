@@ -10,10 +10,13 @@ import pytest
 from import_samples import SAMPLES, check, json_lines, put, table, words
 
 from carbon_gym.errors import InputError
+from carbon_gym.evaluation import evaluation_fleets
 from carbon_gym.importing.detect import detect
 from carbon_gym.importing.formats import read_any
 from carbon_gym.importing.mooncake import BlockSessions, block_tokens
 from carbon_gym.importing.requests import Prompts
+from carbon_gym.importing.write import write_tokens
+from carbon_gym.scenario import load_scenario
 from carbon_gym.workload.trace import Conversations
 
 
@@ -66,6 +69,17 @@ def test_wildchat_dates_a_turn_by_the_end_of_its_reply(tmp_path: Path) -> None:
     assert any("3 prompts have no time" in note for note in found.notes)
 
 
+def test_wildchat_conversations_of_the_same_text_are_told_apart(tmp_path: Path) -> None:
+    records = [json.loads(line) for line in SAMPLES["wildchat"].text.splitlines()]
+    again = json.loads(json.dumps(records[1]))
+    for message in again["conversation"]:
+        message["turn_identifier"] = 777
+    text = json_lines(*records, again, records[1], again)
+    found = read(tmp_path, "wildchat", text)
+    assert found.session_id == ("beef", "beef-777", "c0ffee")
+    assert any("2 records repeat an id" in note for note in found.notes)
+
+
 def test_lmsys_as_one_list_and_with_repeats(tmp_path: Path) -> None:
     records = [json.loads(line) for line in SAMPLES["lmsys"].text.splitlines()]
     text = json.dumps([*records, records[0]], indent=2)
@@ -79,13 +93,13 @@ def test_lmsys_as_one_list_and_with_repeats(tmp_path: Path) -> None:
 def test_prompts_that_hold_the_history_or_do_not(tmp_path: Path) -> None:
     whole = SAMPLES["burstgpt"].text
     new = whole.replace("600,230", "60,230")
-    assert read(tmp_path, "burstgpt", whole).history_tokens.tolist() == [0, 0, 490]
-    assert read(tmp_path, "burstgpt", new).history_tokens.tolist() == [0, 0, 490]
-    assert read(tmp_path, "burstgpt", new).prompt_tokens.tolist() == [417, 472, 60]
+    assert read(tmp_path, "burstgpt", whole).history_tokens.tolist() == [0, 490, 0]
+    assert read(tmp_path, "burstgpt", new).history_tokens.tolist() == [0, 490, 0]
+    assert read(tmp_path, "burstgpt", new).prompt_tokens.tolist() == [472, 60, 417]
     forced = read(tmp_path, "burstgpt", whole, "new")
-    assert forced.prompt_tokens.tolist() == [417, 472, 600]
+    assert forced.prompt_tokens.tolist() == [472, 600, 417]
     cut = read(tmp_path, "burstgpt", new, "whole")
-    assert (cut.history_tokens.tolist(), cut.prompt_tokens.tolist()) == ([0, 0, 0], [417, 472, 60])
+    assert (cut.history_tokens.tolist(), cut.prompt_tokens.tolist()) == ([0, 0, 0], [472, 60, 417])
     assert any("1 prompts are shorter" in note for note in cut.notes)
     assert any("1 failed requests" in note for note in cut.notes)
 
@@ -136,6 +150,65 @@ def test_usage_in_all_its_forms(tmp_path: Path) -> None:
     file = put(tmp_path, "usage.csv", csv_text)
     assert detect(file)[0] == "usage"
     assert read_any(file, "usage").history_tokens.tolist() == [0, 55]
+
+
+def test_what_real_usage_logs_hold(tmp_path: Path) -> None:
+    anthropic = {
+        "session_id": 0,
+        "usage": {
+            "input_tokens": 4,
+            "cache_read_input_tokens": 90,
+            "cache_creation_input_tokens": 6,
+            "output_tokens": 5,
+        },
+    }
+    response = {
+        "conversation": {"id": "conv_1"},
+        "usage": {"input_tokens": 10.0, "output_tokens": 3, "input_tokens_details": None},
+    }
+    failed = {"custom_id": "x", "response": None, "error": {"code": "batch_expired"}}
+    logged = {"messages": [{"role": "user", "content": "x"}], "usage": response["usage"]}
+    file = put(tmp_path, "log", json_lines(anthropic, response, failed, logged))
+    assert detect(file)[0] == "usage"
+    found = read_any(file, "usage")
+    assert found.session_id == ("0", "conv_1", "line 4")
+    assert found.prompt_tokens.tolist() == [100, 10, 10]
+    said = "found 90.0 % of the prompt tokens in a cache, in 1 of 3 requests that say it"
+    assert any(said in note for note in found.notes)
+    assert any("1 failed requests" in note for note in found.notes)
+    with pytest.raises(InputError, match=r"line 1: .* is missing; .* drop the line"):
+        read(tmp_path, "usage", json_lines({"usage": None, "prompt": 3}))
+
+
+def test_days_before_the_first_request_are_left_out(tmp_path: Path) -> None:
+    found = read(tmp_path, "burstgpt", SAMPLES["burstgpt"].text)  # begins on day 225 of its trace
+    assert found.arrival_s is not None
+    assert found.arrival_s.tolist() == [110.0, 150.0, 223.0]
+    assert any("first 225 days" in note for note in found.notes)
+    at = {"source": "file", "path": str(tmp_path / "t.csv.gz"), "format": "tokens"}
+    write_tokens(found, tmp_path / "t.csv.gz")
+    assert len(evaluation_fleets(load_scenario("tiny", workload=at)).days) == 1
+
+
+def test_azure_of_2024_and_2025(tmp_path: Path) -> None:
+    found = read(
+        tmp_path,
+        "azure",
+        table(
+            ["TIMESTAMP", "NumImages", "ContextTokens", "GeneratedTokens"],
+            ["2024-05-10 00:00:00.009930+00:00", 1, 2_162, 5],
+            ["2024-05-12 00:00:00+00:00", 0, 90, 6],
+        ),
+    )
+    assert found.absolute_time
+    assert found.arrival_s is not None
+    assert np.diff(found.arrival_s).tolist() == pytest.approx([2 * 86_400 - 0.00993])
+
+
+def test_a_trace_in_seconds_is_not_taken_for_mooncakes(tmp_path: Path) -> None:
+    line = {"chat_id": 1, "parent_chat_id": -1, "timestamp": 61.1, "input_length": 40}
+    with pytest.raises(InputError, match=r"line 1: .*by 1000"):
+        read(tmp_path, "mooncake", json_lines({**line, "output_length": 2, "hash_ids": [1, 2, 3]}))
 
 
 def test_without_sessions_every_request_is_its_own(tmp_path: Path) -> None:

@@ -12,15 +12,8 @@ from hypothesis import strategies as st
 
 from carbon_gym.quality.irt import ability_matrix, draw_difficulty, item_response
 from carbon_gym.quality.predictor import IrtPredictor, QualityPredictor
-from carbon_gym.scenario.schema import (
-    Ability,
-    Model,
-    PredictorBias,
-    Quality,
-    Seeds,
-    Splits,
-    Workload,
-)
+from carbon_gym.scenario.fleet import Ability, Model
+from carbon_gym.scenario.schema import PredictorBias, Quality, Seeds, Splits, Workload
 from carbon_gym.workload.fleets import Fleets
 from carbon_gym.workload.trace import Floats, Trace
 

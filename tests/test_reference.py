@@ -30,13 +30,8 @@ from reference.examples import (
     toy_fleet,
 )
 
-from carbon_gym.scenario.schema import (
-    Capacity,
-    EnergyProfile,
-    Fleet,
-    Grid,
-    Region,
-)
+from carbon_gym.scenario.fleet import Fleet, Region
+from carbon_gym.scenario.schema import Capacity, EnergyProfile, Grid
 
 COUNTS_70B = (8, 8, 4)
 

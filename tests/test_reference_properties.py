@@ -16,7 +16,8 @@ from reference import (
 )
 from reference.examples import MODELS, SPEC_FLEET, Row, World, simulator
 
-from carbon_gym.scenario.schema import Caches, Capacity, Fleet
+from carbon_gym.scenario.fleet import Fleet
+from carbon_gym.scenario.schema import Caches, Capacity
 
 
 def draw_rows(data: st.DataObject) -> list[Row]:

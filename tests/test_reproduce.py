@@ -247,11 +247,12 @@ def test_a_file_of_another_kind_is_refused(text: str, tmp_path: Path) -> None:
 
 def test_parts_by_name() -> None:
     assert [part.name for part in parts_named([])] == [
-        *("grid", "miss-cost", "break-even", "profiles", "overall", "session-length", "ablation"),
+        *("claims", "grid", "miss-cost", "break-even", "profiles", "overall"),
+        *("session-length", "ablation"),
         *("gate", "sensitivity", "sensitivity-2", "bounds", "beyond"),
     ]
     assert [part.name for part in parts_named(["bounds", "grid"])] == ["grid", "bounds"]
-    with pytest.raises(InputError, match=r"'ablatoin' is not known.*'ablation'.*use one of grid"):
+    with pytest.raises(InputError, match=r"'ablatoin' is not known.*'ablation'.*use one of claims"):
         parts_named(["grid", "ablatoin"])
 
 

@@ -11,9 +11,11 @@ import pytest
 from carbon_gym.metrics.intervals import paired_t
 from carbon_gym.report.document import Measured, Section, Table
 from carbon_gym.report.document_files import write_document
+from carbon_gym.reproduce import claims_part
 from carbon_gym.reproduce.ablation_part import AblationPart
 from carbon_gym.reproduce.beyond_part import BeyondPart
 from carbon_gym.reproduce.bounds_part import BoundsPart
+from carbon_gym.reproduce.claims_part import ClaimsPart
 from carbon_gym.reproduce.figures import added, measured, no_worse, of_all, saved, whiskers
 from carbon_gym.reproduce.length_part import LengthPart
 from carbon_gym.reproduce.overall_part import POLICIES, OverallPart
@@ -28,7 +30,7 @@ from carbon_gym.reproduce.worlds import dataset_world
 TINY = Plan(datasets=("tiny",), fleets=5, sensitivity_fleets=5, sessions=30, quick=True)
 """Five fleets, for intervals."""
 SIMULATED: tuple[Part, ...] = (
-    *(OverallPart(), LengthPart(), AblationPart()),
+    *(ClaimsPart(), OverallPart(), LengthPart(), AblationPart()),
     *(SensitivityPart(), BoundsPart(), BeyondPart()),
 )
 
@@ -112,6 +114,51 @@ def test_savings_are_those_of_the_rows(ran: Ran) -> None:
     assert row[3:] == mean[3:], "of one data set"
     assert row[-1] == cells_of(shown, "saved over faircarbon", "ccar")[0]
     assert against.rows[-1][-1] == "16.1 %"
+
+
+def test_claims_stand_beside_the_numbers_of_their_sections(ran: Ran) -> None:
+    claims = table(ran.section("claims"), "claims")
+    overall = table(ran.section("overall"), "overall-savings")
+    ablation = table(ran.section("ablation"), "ablation")
+    (saved,) = cells_of(claims, "ours, evicted", "CO2 saved over faircarbon")
+    assert saved == cells_of(overall, "over faircarbon", "ccar", "mean", "evicted")[0]
+    (gate,) = cells_of(claims, "ours, retained", "CO2 added without the gate")
+    assert gate == cells_of(ablation, "CO2 added", "no gate", "mean", "retained")[0]
+    (sign,) = cells_of(claims, "sign, retained", "CO2 added without the gate")
+    ends = (gate.low, gate.high)
+    assert sign == ("same" if min(ends) > 0 else "opposite" if max(ends) < 0 else "not seen")
+    assert cells_of(claims, "sign, retained", "switches blocked") == [""]
+    (paper,) = cells_of(claims, "paper", "CO2 saved over cedar")
+    assert paper == "16.1–54.3"
+    (over,), (beyond,) = (
+        cells_of(claims, title, "CO2 saved over cedar")
+        for title in ("ours, retained", "difference, retained")
+    )
+    assert beyond == pytest.approx(min(0.0, over.value - 16.1) + max(0.0, over.value - 54.3))
+
+
+def values(saved: float | None, gate: tuple[float, float] | None = None) -> dict[Any, Any]:
+    """What `claims_part` is given for a reading where all else is as published."""
+    found: dict[Any, Any] = dict.fromkeys(claims_part.CLAIMS, 20.0)
+    found[claims_part.SAVED] = saved
+    found[claims_part.GATE] = None if gate is None else Measured(sum(gate) / 2, *gate)
+    return found
+
+
+def test_differences_are_said_reading_by_reading() -> None:
+    def said(retained: Any, evicted: Any) -> str:
+        return claims_part.differences({"retain": retained, "evict": evicted})
+
+    both = said(values(9.9, (3.0, 4.0)), values(18.3, (-0.1, 0.3)))
+    assert "between ours, 9.9 % with caches retained and 18.3 % evicted" in both
+    assert "is seen with caches retained and not seen evicted" in both
+    worse = said(values(-9.0, (-4.0, -2.0)), values(16.2, (-4.0, -2.0)))
+    assert "between ours, −9.0 % with caches retained and 16.2 % evicted" in worse
+    assert "is a loss with caches retained and a loss evicted" in worse
+    same = said(values(16.0, (1.0, 2.0)), values(16.2, (1.0, 2.0)))
+    assert "The size" not in same
+    assert "The gate" not in same
+    assert said(values(None), values(None)) == "Nothing was served."
 
 
 def test_savings_by_length_are_those_of_the_rows(ran: Ran) -> None:

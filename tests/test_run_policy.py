@@ -11,7 +11,7 @@ import pytest
 from worlds import POLICY_NAMES, Floats, assert_same_ledger, play, policy_named, random_world
 
 from carbon_gym import InputError
-from carbon_gym.scenario.schema import Model
+from carbon_gym.scenario.fleet import Model
 from carbon_gym.simulator import Simulator, run
 from carbon_gym.workload.trace import Trace
 

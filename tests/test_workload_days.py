@@ -52,6 +52,20 @@ def test_dealing(count: int, days: int, wanted: int | None) -> None:
     assert evaluations.max() - evaluations.min() <= 1
 
 
+@settings(max_examples=60)
+@given(st.integers(1, 200), st.integers(1, 12))
+def test_dealing_once_cuts_the_file_into_days(count: int, days: int) -> None:
+    dealt = evaluation_days(plain(count), days, Splits(), Seeds(), once=True)
+    sizes = [len(day) for day in dealt.sessions]
+    assert len(sizes) == days
+    assert max(sizes) - min(sizes) <= 1
+    assert sorted(np.concatenate(dealt.sessions)) == list(range(count))
+    assert "each once" in dealt.notes[-1]
+    asked = evaluation_days(plain(count), days, Splits(), Seeds(), None, 3, once=True)
+    plainly = evaluation_days(plain(count), days, Splits(), Seeds(), None, 3)
+    assert [day.tolist() for day in asked.sessions] == [day.tolist() for day in plainly.sessions]
+
+
 def test_dealing_evaluates_every_session_of_a_large_file() -> None:
     dealt = evaluation_days(plain(10_000), 2, Splits(), Seeds())
     assert [len(day) for day in dealt.sessions] == [5000, 5000]

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from carbon_gym import make_policy
 from carbon_gym.grid.series import STEP_S, GridSeries
 from carbon_gym.policy import Policy
+from carbon_gym.scenario.fleet import Model
 from carbon_gym.scenario.scenario import Scenario
-from carbon_gym.scenario.schema import CATEGORIES, Model
+from carbon_gym.scenario.schema import CATEGORIES
 from carbon_gym.simulator import Simulator
 from carbon_gym.simulator.arrays import OUTCOME
 from carbon_gym.workload.trace import Trace

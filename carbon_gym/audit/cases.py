@@ -12,6 +12,10 @@ RULES = ("session-affinity", "session-hash", "least-ttft")
 """Present rules that need no log."""
 VARIED = "ccar"
 """The router whose saving is given for every assumption."""
+SCALE = "faircarbon"
+"""Its CO2 per turn is the unit in which a budget prices quality."""
+SAME_QUALITY = "same-quality"
+"""What `ccar-budget` is called where it aims at the realised quality of the present rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +35,32 @@ class Case:
     detailed: bool = False
 
 
-def main_cases(scenario: Scenario) -> list[Case]:
-    """The routers that are recommended: first those with quality filtered, then with a budget."""
+def base_case(scenario: Scenario) -> Case:
+    """CCAR under the fleet's rules, on which the targets of the others depend."""
+    return Case(VARIED, VARIED, scenario.filtered(), detailed=True)
+
+
+def scale_case(scenario: Scenario) -> Case:
+    """What says how much CO2 a turn costs on a fleet on which nothing was tuned."""
+    return Case(SCALE, SCALE, scenario.filtered())
+
+
+def main_cases(scenario: Scenario, same_quality: float) -> list[Case]:
+    """The routers that are recommended: first those with quality filtered, then with a budget.
+
+    Args:
+        scenario: Rules, with the knobs that the budgets use.
+        same_quality: Mean predicted quality with which a router realises that of the present rule.
+    """
     filtered = scenario.filtered()
     budget = load_scenario(scenario, bounds={"quality_constraint": "budget"})
+    same = load_scenario(budget, bounds={"quality_target": same_quality})
     return [
-        Case(VARIED, VARIED, filtered, detailed=True),
+        base_case(scenario),
         Case("learned", "learned", filtered, detailed=True),
         Case("ccar-budget", "ccar-budget", budget, detailed=True),
         Case("learned-budget", "learned", budget, detailed=True),
+        Case(SAME_QUALITY, "ccar-budget", same, detailed=True),
     ]
 
 

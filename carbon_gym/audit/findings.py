@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from carbon_gym.audit.assumptions import Assumption, Setting
-from carbon_gym.audit.cases import VARIED, Case, main_cases
+from carbon_gym.audit.cases import VARIED, Case
 from carbon_gym.audit.rows_file import AuditFile
 from carbon_gym.audit.run import key_of
 from carbon_gym.report.document import Measured
 from carbon_gym.report.document_cells import measured
-from carbon_gym.scenario import Scenario
 
 PERCENT = 100.0
 PER = 1000
@@ -55,13 +54,13 @@ class Findings:
 
     Attributes:
         present: What the present rule is called.
-        scenario: The rules of the fleet.
-        routers: By name, in order; each beside the present rule.
+        cases: The routers and their rules, in order.
+        routers: By name, in that order; each beside the present rule.
         assumptions: Each with the pair of every setting; the router is `VARIED`.
     """
 
     present: str
-    scenario: Scenario
+    cases: Sequence[Case]
     routers: Mapping[str, Pair]
     assumptions: Sequence[tuple[Assumption, Ends]]
 
@@ -79,7 +78,7 @@ class Findings:
 def findings_of(
     label: str,
     present: str,
-    scenario: Scenario,
+    cases: Sequence[Case],
     assumptions: Sequence[Assumption],
     file: AuditFile,
 ) -> Findings:
@@ -88,7 +87,7 @@ def findings_of(
     Args:
         label: What the present rule is called in the report.
         present: Name of its policy.
-        scenario: As `main_cases` was given it.
+        cases: Of `main_cases`.
         assumptions: As `varied_cases` was given them.
         file: With all of these cases.
     """
@@ -99,8 +98,8 @@ def findings_of(
 
     return Findings(
         label,
-        scenario,
-        {case.router: pair(case) for case in main_cases(scenario)},
+        cases,
+        {case.router: pair(case) for case in cases},
         [
             (a, [(setting, pair(Case(VARIED, VARIED, setting.scenario))) for setting in a.settings])
             for a in assumptions

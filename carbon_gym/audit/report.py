@@ -1,30 +1,40 @@
-"""The report of an audit: one page for an engineer."""
+"""The report of an audit: one page for an engineer, and all figures folded below it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from carbon_gym.audit.cases import RULES
+from carbon_gym.audit.cases import SAME_QUALITY
 from carbon_gym.audit.findings import PER, Findings
 from carbon_gym.audit.pictures import emissions_picture, kinds_picture, tornado_picture
 from carbon_gym.audit.tables import (
     KINDS,
     assumptions_table,
     emissions_table,
-    interval_words,
     kind_table,
+    overview_table,
     price_table,
     ranked,
     savings_table,
+    service_table,
 )
 from carbon_gym.report.document import Column, Document, Measured, Section
 from carbon_gym.report.document_cells import shown
 
+PRESENT = {
+    "session-affinity": "begins a session where a turn costs least CO2 and keeps it there while "
+    "that is feasible",
+    "session-hash": "takes the pool by a hash of the session and there the largest model",
+    "least-ttft": "takes the shortest time to the first token, caches counted",
+}
+"""What each of the present rules does."""
 ROUTERS = {
-    "ccar": "cheapest CO2 with the caches priced, quality filtered query by query",
+    "ccar": "least CO2 with the caches priced, quality filtered query by query",
     "learned": "a trained router under the same bounds",
-    "ccar-budget": "as ccar, but quality is a mean over turns with a floor for each query",
+    "ccar-budget": "as `ccar`, but with its quality as a mean over turns",
     "learned-budget": "a trained router under that budget",
+    SAME_QUALITY: "`ccar-budget` that aims at the quality of the present rule",
 }
 """What each router is, in words."""
 NOT_MODELLED = (
@@ -35,93 +45,120 @@ NOT_MODELLED = (
 _TOP = 3
 
 
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What the reader has to know of the input.
+
+    Attributes:
+        drawn: What was drawn, dropped, held or dealt; one sentence each.
+        borrowed: Which gates, knobs and routers were made for other rules.
+        own_knobs: Whether scale and target of the budgets were taken from these turns.
+        doubts: Numbers of the fleet that look like another unit.
+    """
+
+    drawn: Sequence[str]
+    borrowed: Sequence[str] = ()
+    own_knobs: bool = False
+    doubts: Sequence[str] = ()
+
+
 def report_of(
-    findings: Findings, days: Sequence[str], notes: Sequence[str], facts: Mapping[str, str]
+    findings: Findings, days: Sequence[str], notes: Notes, facts: Mapping[str, str]
 ) -> Document:
     """The document.
 
     Args:
         findings: Of all cases.
         days: Of the grid, as 2023-05-08.
-        notes: What was drawn, dropped or fitted elsewhere; one sentence each.
+        notes: Of the input.
         facts: Shown at the end.
     """
     return Document(
         f"What {findings.present} emits, and what other routers would",
-        [_summary(findings, days), _routers()],
+        [_summary(findings, days), overview_table(findings), _routers(), price_table(findings)],
         [
-            Section(
-                "emissions",
-                "Emissions and savings",
-                [emissions_picture(findings), emissions_table(findings), savings_table(findings)],
-            ),
-            Section("price", "What users would notice", [price_table(findings)]),
-            Section(
-                "where",
-                "Where the saving comes from",
-                [kinds_picture(findings), *(kind_table(findings, kind) for kind in KINDS)],
-            ),
+            Section("where", "Where the saving comes from", [kinds_picture(findings)]),
             Section(
                 "assumptions",
                 "Which assumptions matter most",
-                [_matter(findings), tornado_picture(findings), assumptions_table(findings)],
+                [_matter(findings), tornado_picture(findings)],
             ),
-            Section("reading", "How to read it", [_reading(findings), _listed(notes)]),
+            Section("reading", "How to read it", [_reading(findings, notes)]),
+            Section(
+                "figures",
+                "All figures",
+                [
+                    emissions_picture(findings),
+                    emissions_table(findings),
+                    savings_table(findings),
+                    service_table(findings),
+                    *(kind_table(findings, kind) for kind in KINDS),
+                    assumptions_table(findings),
+                ],
+                folded=True,
+            ),
+            Section("notes", "Notes", [_listed([*notes.drawn, *notes.borrowed])], folded=True),
         ],
         facts,
+        one_page=True,
     )
 
 
 def _summary(findings: Findings, days: Sequence[str]) -> str:
-    now = findings.now
+    now, same = findings.now, findings.routers[SAME_QUALITY]
     each = now["co2_g"] * PER / now["turns"]
     span = days[0] if len(days) == 1 else f"{len(days)} days from {min(days)} to {max(days)}"
-    saved = ", ".join(
-        f"**{name}** {_percent(pair.saving)}" for name, pair in findings.routers.items()
-    )
-    quality = ", ".join(
-        f"{name} {_signed(pair.mine['quality_realised'] - now['quality_realised'], 3)}"
-        for name, pair in findings.routers.items()
-    )
-    late = ", ".join(
-        f"{name} {_signed(pair.mine['ttft_p95_s'] - now['ttft_p95_s'], 2)} s"
-        for name, pair in findings.routers.items()
+    others = [name for name in findings.routers if name != SAME_QUALITY]
+    best = max(others, key=lambda name: _saved(findings, name))
+    kept, moved = (
+        _signed(pair.mine["quality_realised"] - now["quality_realised"], 3)
+        for pair in (same, findings.routers[best])
     )
     return (
         f"On {now['turns']:,} turns of {now['sessions']:,} sessions, {span}, the present rule, "
-        f"**{findings.present}**, emits {now['co2_g']:,.1f} g of CO2 with {now['energy_kwh']:,.3f} "
-        f"kWh: {each:,.2f} g per {PER:,} turns. On the same turns and the same fleet would save: "
-        f"{saved} ({interval_words(findings)}). The price: mean quality, now "
-        f"{now['quality_realised']:.3f}, moves by {quality}; P95 TTFT, now "
-        f"{now['ttft_p95_s']:.2f} s, by {late}."
+        f"**{findings.present}**, emits **{now['co2_g']:,.1f} g** of CO2 with "
+        f"{now['energy_kwh']:,.3f} kWh: {each:,.2f} g per {PER:,} turns. On the same turns and the "
+        f"same fleet, a router that aims at the quality of now, {now['quality_realised']:.3f}, "
+        f"would save **{_percent(same.saving)}** (`{SAME_QUALITY}`, quality {kept}). Of the others "
+        f"`{best}` saves most, {_percent(findings.routers[best].saving)} (quality {moved})."
     )
 
 
+def _saved(findings: Findings, router: str) -> float:
+    saving = findings.routers[router].saving
+    return float("-inf") if saving is None else saving.value
+
+
 def _routers() -> str:
-    return "\n".join(f"- `{name}`: {words}" for name, words in ROUTERS.items())
+    return "; ".join(f"`{name}`: {words}" for name, words in ROUTERS.items()) + "."
 
 
 def _matter(findings: Findings) -> str:
     first = [assumption.name for assumption, _ in ranked(findings)[:_TOP]]
     return (
-        f"CCAR saves {_percent(findings.base.saving)} here. Each assumption is moved to a "
-        "documented low and high value (`docs/audit.md`), the others stay. Those that move the "
-        f"saving most: {', '.join(first)}. Find out your own values of these first."
+        f"`ccar` saves {_percent(findings.base.saving)} here. Moved alone, these move that saving "
+        f"most: {'; '.join(first)}. Find out your own values of them first."
     )
 
 
-def _reading(findings: Findings) -> str:
+def _reading(findings: Findings, notes: Notes) -> str:
+    rule = PRESENT.get(findings.present, "goes where the log says, whatever bound that breaks")
     text = (
-        "All routers serve the same turns, in a simulation of the fleet: energy from the model's "
-        "formula or the fleet's measured profiles, caches, capacity and quality as the fleet's "
-        "rules say. So does the present rule: what it emits is a computed figure, not a metered "
-        "one. "
+        "All routers serve the same turns in a simulation of the fleet; so does the present rule, "
+        f"which {rule}: what it emits is a computed figure, not a metered one. "
     )
-    if findings.present not in RULES:
+    if notes.own_knobs:
         text += (
-            "Every turn of the present rule goes where the log says, whatever bound that breaks. "
+            "Nothing was tuned for this fleet: what `ccar-budget` pays for quality and the quality "
+            "that both budgets aim at (CCAR's) are taken from these very turns, which in service "
+            "are yet to come. "
         )
-    return text + NOT_MODELLED
+    if notes.borrowed:
+        text += "Gates, knobs or trained routers were made for other fleets or turns: see Notes. "
+    text += NOT_MODELLED
+    if notes.doubts:
+        text += f"\n\n**Check these numbers of the fleet first**: {'; '.join(notes.doubts)}."
+    return text
 
 
 def _listed(notes: Sequence[str]) -> str:

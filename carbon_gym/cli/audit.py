@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
@@ -10,12 +11,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from carbon_gym.audit.assumptions import assumptions_of
-from carbon_gym.audit.cases import RULES, main_cases, varied_cases
-from carbon_gym.audit.findings import Findings, findings_of
-from carbon_gym.audit.report import report_of
+from carbon_gym.audit.cases import RULES
+from carbon_gym.audit.findings import Findings
+from carbon_gym.audit.report import Notes, report_of
 from carbon_gym.audit.rows_file import AuditFile
-from carbon_gym.audit.run import run_cases
+from carbon_gym.audit.stages import audit_fleet, number_of_cases
 from carbon_gym.audit.tables import savings_table
 from carbon_gym.cli.choices import at_least_one, day
 from carbon_gym.cli.comparing import (
@@ -37,6 +37,7 @@ from carbon_gym.doors import our_package
 from carbon_gym.errors import InputError, did_you_mean
 from carbon_gym.evaluation import Evaluation, evaluation_fleets
 from carbon_gym.fleet import Deployments
+from carbon_gym.fleet.plausible import doubts_of
 from carbon_gym.report.cells import figures_table
 from carbon_gym.report.document_cells import head, shown
 from carbon_gym.report.document_files import write_document
@@ -111,13 +112,14 @@ def audit(
     check_before_the_work([scenario])
     folder = out_folder(out, "audit")
     with AuditFile(folder) as file:
-        evaluation = evaluation_fleets(scenario, usual_fleets=USUAL_DAYS, **size)  # type: ignore[arg-type]
+        evaluation = evaluation_fleets(scenario, usual_fleets=USUAL_DAYS, once=True, **size)  # type: ignore[arg-type]
         _check_turns(evaluation)
         findings = _run(evaluation, rule, processes, file)
+        notes = _notes(evaluation, findings)
         document = report_of(
             findings,
             [day.isoformat() for day in evaluation.days],
-            _notes(evaluation),
+            notes,
             _facts(evaluation, rule, scenario),
         )
         written = write_document(document, folder)
@@ -125,7 +127,7 @@ def audit(
     _show(console, findings)
     table = savings_table(findings)
     saved = [dict(zip(map(head, table.columns), row, strict=True)) for row in table.rows]
-    results = {"savings": saved, "notes": _notes(evaluation)}
+    results = {"savings": saved, "notes": asdict(notes)}
     finish(results, [*written, file.path], *written[:2])
     console.print(took())
 
@@ -156,23 +158,22 @@ def _check_turns(evaluation: Evaluation) -> None:
 
 def _run(evaluation: Evaluation, rule: str, jobs: int, file: AuditFile) -> Findings:
     """Run what the folder does not have yet."""
-    scenario = evaluation.scenario
-    present = rule if rule in RULES else LOGGED
-    assumptions = assumptions_of(scenario.filtered())
-    cases = [*main_cases(scenario), *varied_cases(assumptions)]
     file.say_inputs(evaluation)
-    with turns_bar(f"{len(cases)} comparisons", len(cases)) as on_cases:
-        run_cases(evaluation, present, cases, file, jobs=jobs, on_cases=on_cases)
-    label = rule if rule in RULES else f"your log ({rule})"
-    return findings_of(label, present, scenario, assumptions, file)
+    present, label = (rule, rule) if rule in RULES else (LOGGED, f"your log ({rule})")
+    number = number_of_cases(evaluation.scenario)
+    with turns_bar(f"{number} comparisons", number) as on_cases:
+        return audit_fleet(evaluation, present, file, label=label, jobs=jobs, on_cases=on_cases)
 
 
-def _notes(evaluation: Evaluation) -> list[str]:
+def _notes(evaluation: Evaluation, findings: Findings) -> Notes:
     """What was drawn or dropped, and what gates, knobs and routers were made for."""
-    notes, baselines = list(evaluation.notes), our_package("baselines")
-    for case in main_cases(evaluation.scenario):
-        notes += baselines.notes_on(case.scenario, [case.policy])
-    return list(dict.fromkeys(notes))
+    baselines = our_package("baselines")
+    borrowed = [
+        note for case in findings.cases for note in baselines.notes_on(case.scenario, [case.policy])
+    ]
+    own = any(case.scenario.knobs != evaluation.scenario.knobs for case in findings.cases)
+    doubts = tuple(doubts_of(evaluation.scenario))
+    return Notes(evaluation.notes, tuple(dict.fromkeys(borrowed)), own, doubts)
 
 
 def _facts(evaluation: Evaluation, rule: str, asked: Scenario) -> dict[str, str]:

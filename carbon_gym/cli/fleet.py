@@ -13,6 +13,7 @@ from carbon_gym.cli.comparing import check_before_the_work
 from carbon_gym.cli.console import finish, output_console
 from carbon_gym.cli.tables import print_table
 from carbon_gym.files import make_writable_folder
+from carbon_gym.fleet.plausible import doubts_of
 from carbon_gym.fleet.summary import deployment_rows, write_deployments
 from carbon_gym.grid.readers import read_grid
 from carbon_gym.scenario import Scenario, load_scenario
@@ -63,8 +64,8 @@ def _sizes(scenario: Scenario, deployments: int) -> str:
     f = scenario.fleet
     sizes = f"{len(f.models)} x {len(f.gpus)} x {len(f.regions)}"
     return (
-        f"{scenario.name}: {deployments} deployments (models x GPU types x regions: {sizes}), "
-        f"replicas of each: {f.replicas}"
+        f"{scenario.name}: {deployments} deployment{'' if deployments == 1 else 's'} (models x GPU "
+        f"types x regions: {sizes}), replicas of each: {f.replicas}, KV room that of all of them"
     )
 
 
@@ -120,6 +121,8 @@ def _notes(console: Console, scenario: Scenario, rows: list[dict[str, Any]]) -> 
             f"{', '.join(names)}",
             style="dim",
         )
+    for doubt in doubts_of(scenario):
+        console.print(f"- check: {doubt}", style="yellow")
     for entry in scenario.fleet.measured:
         given = [name for name in MEASURES if getattr(entry, name) is not None]
         console.print(

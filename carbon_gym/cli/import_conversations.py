@@ -20,6 +20,7 @@ Examples:
   carbon-gym import conversations ShareGPT_V3_unfiltered_cleaned_split.json \\
       --out mine
   carbon-gym import conversations vllm-usage.jsonl.gz
+  carbon-gym import conversations requests.csv --keep served_by --out mine
   carbon-gym import conversations --from-hub wildchat
   carbon-gym benchmark --conversations mine/conversations.csv.gz
 """
@@ -52,6 +53,14 @@ def conversations(
             "(without), or auto.",
         ),
     ] = "auto",
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Of tokens, burstgpt, azure and usage: the column that says where each turn was "
+            "served; it is written under the same name, for `audit --rule COLUMN`.",
+        ),
+    ] = None,
     from_hub: Annotated[
         str | None,
         typer.Option(
@@ -83,7 +92,7 @@ def conversations(
     try:
         source = file if file is not None else fetch(str(from_hub))
         name, reason = detect(source) if format == "auto" else (format, "as named by --format")
-        found = writable(read_any(source, name, tokenizer, rule))
+        found = writable(read_any(source, name, tokenizer, rule, keep))
         with replacing(folder / CSV_NAME) as csv, replacing(folder / PICTURE_NAME) as picture:
             write_tokens(found, csv)
             draw_summary(found, picture)

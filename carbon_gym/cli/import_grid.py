@@ -12,7 +12,7 @@ from rich.table import Table
 from carbon_gym.cli.choices import names_in
 from carbon_gym.cli.console import finish, out_folder, output_console
 from carbon_gym.cli.tables import print_table
-from carbon_gym.files import make_writable_folder, remove_if_empty
+from carbon_gym.files import make_writable_folder, remove_if_empty, replacing
 from carbon_gym.grid.importing import (
     DEFAULT_HOLD_H,
     ImportedGrid,
@@ -73,8 +73,10 @@ def grid(
     read = import_grid(files, format, zones, hold)
     made = make_writable_folder(folder, "--out")
     try:
-        draw_grid(folder / PICTURE, read.series)
-        step_s = write_canonical(read.series, folder / FILE)
+        # Both files appear once both are written.
+        with replacing(folder / FILE) as table, replacing(folder / PICTURE) as picture:
+            step_s = write_canonical(read.series, table)
+            draw_grid(picture, read.series)
     except BaseException:
         remove_if_empty(made)
         raise

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from carbon_gym.errors import InputError
-from carbon_gym.scenario.schema import EnergyProfile, Fleet, Gpu, Model
+from carbon_gym.scenario.fleet import Fleet, Gpu, Model
+from carbon_gym.scenario.schema import EnergyProfile
 
 BYTES_PER_PARAM = 2
 """fp16 weights, bytes per parameter (DERIVED from the published KV rooms)."""

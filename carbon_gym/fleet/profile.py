@@ -12,9 +12,9 @@ from carbon_gym.fleet.hardware import (
     kv_room_bytes,
     prefill_tokens_per_s,
 )
+from carbon_gym.scenario.fleet import Fleet, Gpu, Model
 from carbon_gym.scenario.measured import Measured
 from carbon_gym.scenario.scenario import Scenario
-from carbon_gym.scenario.schema import Fleet, Gpu, Model
 
 
 @dataclass(frozen=True, slots=True)

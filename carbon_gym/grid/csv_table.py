@@ -18,6 +18,10 @@ from carbon_gym.errors import InputError
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZIP_MAGIC = b"PK\x03\x04"
+_LARGEST_RATIO = 200
+"""Of decompressed to compressed bytes (ASSUMED; long series of numbers reach 20)."""
+_HARMLESS_BYTES = 1 << 28
+"""Decompressed, whatever the ratio."""
 _OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
@@ -123,7 +127,7 @@ def _content(shown: str) -> bytes:
 def _uncompressed(shown: str, content: bytes) -> bytes:
     if content.startswith(_GZIP_MAGIC):
         try:
-            return gzip.decompress(content)
+            return _bounded(shown, content)
         except EOFError:
             raise InputError(
                 f"{shown}: the gzip file ends too early (a broken download?); fetch it again"
@@ -137,8 +141,22 @@ def _uncompressed(shown: str, content: bytes) -> bytes:
             f"{shown}: is named .gz but is not a gzip file; compress it, or take .gz off its name"
         )
     if content.startswith(_ZIP_MAGIC):
+        if shown.lower().endswith((".xlsx", ".xlsm", ".ods")):
+            raise InputError(f"{shown}: is a workbook; save its sheet as CSV in UTF-8")
         raise InputError(f"{shown}: is a ZIP archive; unpack it and name the CSV file inside")
     return content
+
+
+def _bounded(shown: str, content: bytes) -> bytes:
+    most = max(_HARMLESS_BYTES, _LARGEST_RATIO * len(content))
+    with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+        plain = stream.read(most + 1)
+    if len(plain) > most:
+        raise InputError(
+            f"{shown}: the gzip file unpacks to more than {most >> 20} MiB, which no grid file "
+            "does; check what it is, unpack it and cut it into years"
+        )
+    return plain
 
 
 def _text(shown: str, content: bytes) -> str:

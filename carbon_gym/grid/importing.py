@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -104,26 +105,56 @@ def import_grid(
         name = format_of(content, format)
         contents.setdefault(name, []).append(content)
         formats[str(path)] = name
-    found: dict[str, list[Published]] = {}
-    for name, group in contents.items():
-        for part in FORMATS[name].published(group):
-            if len(part.values):
-                found.setdefault(part.zone, []).append(part)
+    wanted = None if zones is None else [name.split("=", 1)[0].strip() for name in zones]
+    found = _published(contents, wanted)
+    if wanted is not None and NAMELESS not in found and not set(wanted) <= set(found):
+        # For the error, which names all zones that are there.
+        found = _published(contents, None)
     titles = " and ".join(FORMATS[name].title for name in contents)
     source = f"{', '.join(Path(path).name for path in list(paths)[:3])} ({titles})"
     if not found:
         raise InputError(f"{source}: there is no value; give files with at least one")
+    order = list(formats)
+    found.get(NAMELESS, []).sort(key=lambda part: order.index(part.path))
     parts = _named(found, zones, source)
-    series = join_zones(
-        parts,
-        source,
-        round(3600 * hold_h),
-        f"add the missing rows, cut the file at the hole, or hold values for longer with --hold, "
-        f"up to {MAX_HOLD_H:g} hours",
-    )
+    series = join_zones(parts, source, round(3600 * hold_h), _mend(parts))
     notes = dict.fromkeys(FORMATS[name].note for name in contents if FORMATS[name].note)
     summaries = tuple(_summary(zone, parts[zone]) for zone in parts)
     return ImportedGrid(series, summaries, formats, tuple(notes))
+
+
+def _published(
+    contents: Mapping[str, Sequence[Content]], wanted: Sequence[str] | None
+) -> dict[str, list[Published]]:
+    """What the files of each format publish, by zone."""
+    found: dict[str, list[Published]] = {}
+    for name, group in contents.items():
+        for part in FORMATS[name].published(group, wanted):
+            if len(part.values):
+                found.setdefault(part.zone, []).append(part)
+    return found
+
+
+def _mend(parts: Mapping[str, Sequence[Published]]) -> str:
+    """What to do about holes that are longer than values are held, with the option to give."""
+    longest_s = {
+        zone: int(
+            np.diff(np.unique(np.concatenate([part.unix_s for part in of_zone]))).max(initial=0)
+        )
+        for zone, of_zone in parts.items()
+    }
+    worst = max(longest_s, key=lambda zone: longest_s[zone])
+    hours = math.ceil(longest_s[worst] / 3600)
+    if hours <= MAX_HOLD_H:
+        return (
+            f"hold values over all holes with --hold {hours} (the longest is of {worst}), or add "
+            "the missing rows"
+        )
+    others = "" if len(parts) == 1 else f", or leave {worst} out with --zone"
+    return (
+        f"the longest hole, {hours} hours of {worst}, is more than --hold may bridge "
+        f"({MAX_HOLD_H:g}): add the missing rows, or cut the file at the hole{others}"
+    )
 
 
 def write_canonical(series: GridSeries, path: Path) -> int:
@@ -159,19 +190,34 @@ def _named(
 ) -> dict[str, list[Published]]:
     """What is wanted, by its new name."""
     found = dict(found)
-    renamed = [name.split("=", 1) if "=" in name else [name, name] for name in zones or ()]
+    renamed = [
+        [part.strip() for part in (name.split("=", 1) if "=" in name else [name, name])]
+        for name in zones or ()
+    ]
     if NAMELESS in found:
         new = [old for old, name in renamed if old == name and old not in found]
-        if len(new) != 1:
+        nameless = found.pop(NAMELESS)
+        files = list(dict.fromkeys(part.path for part in nameless))
+        if len(new) not in (1, len(files)) or not new:
             raise InputError(
-                f"{source}: a file does not say its zone; name it with --zone, like --zone DE"
+                f"{source}: {', '.join(Path(path).name for path in files[:3])} "
+                + (
+                    "does not say its zone; name it with --zone, like --zone DE"
+                    if len(files) == 1
+                    else "do not say their zones; name one for all of them with --zone, or one "
+                    "for each in the order of the files, like --zone DE,GB"
+                )
             )
-        found[new[0]] = [replace(part, zone=new[0]) for part in found.pop(NAMELESS)]
+        for index, path in enumerate(files):
+            name = new[index if len(new) > 1 else 0]
+            found.setdefault(name, []).extend(
+                replace(part, zone=name) for part in nameless if part.path == path
+            )
     if not renamed:
         renamed = [[zone, zone] for zone in found]
     check_zones([old for old, _ in renamed], tuple(found), source)
     named: dict[str, list[Published]] = {}
-    for old, name in ((old, name.strip()) for old, name in renamed):
+    for old, name in renamed:
         if name in named:
             raise InputError(f"zone {name!r} is there twice; rename one with --zone OLD=NEW")
         if not name or not name.isprintable() or time_columns([name]):

@@ -22,6 +22,9 @@ _TIMES: Final = ("timestamp", "created", "tstamp")
 def read_chats(path: Path, label: str, tokenizer: Path | None = None) -> Conversations:
     """Read records with ``conversation``: a list of ``role``, ``content`` and perhaps a time.
 
+    WildChat's ``conversation_hash`` is that of the text, which many conversations share; it says
+    that ``turn_identifier`` tells them apart, so both together make the id where a hash repeats.
+
     A turn arrives at the time of its prompt. WildChat dates the replies only, by the moment they
     were complete: that moment is then taken, so arrivals are late by the length of the reply.
 
@@ -36,15 +39,19 @@ def read_chats(path: Path, label: str, tokenizer: Path | None = None) -> Convers
     counter, note = token_counter(tokenizer)
     collector = TurnCollector(counter)
     seen: set[str] = set()
-    repeats = late = dated = 0
+    known: set[tuple[str, object]] = set()
+    repeats = late = 0
     for where, number, record in records_of(path):
         dialogue = _dialogue(where, number, record)
-        if dialogue.name in seen:
+        key = (dialogue.name, _identifier(record))
+        if dialogue.name in seen and key[1] is not None and key not in known:
+            dialogue.name = f"{dialogue.name}-{key[1]}"
+        if key in known or dialogue.name in seen:
             repeats += 1
             continue
+        known.add(key)
         seen.add(dialogue.name)
         late += _date_prompts(dialogue.messages)
-        dated += any(record.get(name) is not None for name in _TIMES)
         collector.add(dialogue)
     if not seen:
         raise InputError(f"{path}: has no conversations; give at least one")
@@ -71,6 +78,13 @@ def _dialogue(where: str, number: int, record: dict[str, Any]) -> Dialogue:
         for place, item in enumerate(items, start=1)
     ]
     return Dialogue(checked_id(where, name), messages, line=number)
+
+
+def _identifier(record: dict[str, Any]) -> int | str | None:
+    """The ``turn_identifier`` of the first message, where there is one."""
+    first = next(iter(record["conversation"]), None)
+    found = first.get("turn_identifier") if isinstance(first, dict) else None
+    return found if isinstance(found, (int, str)) else None
 
 
 def _message(where: str, item: Any, number: int) -> Message:

@@ -28,6 +28,7 @@ _TABLES: Final[dict[str, Sequence[Sequence[str]]]] = {
 
 _WILDCHAT_KEYS: Final = frozenset({"conversation_hash", "toxic", "hashed_ip"})
 _USAGE_KEYS: Final = frozenset({"prompt_tokens", "input_tokens"})
+_IN_PARQUET: Final = ("wildchat", "lmsys")
 _PICKLES: Final = tuple(bytes((0x80, protocol)) for protocol in range(2, 6))
 _RULE: Final = "give one JSON list, or one JSON object per line"
 
@@ -47,13 +48,21 @@ def detect(path: Path) -> tuple[str, str]:
             "the data as JSONL or CSV"
         )
     if head.startswith(PARQUET_MAGIC):
-        return _of_keys(path, parquet_columns(path), "the parquet columns")
+        name, reason = _of_keys(path, parquet_columns(path), "the parquet columns")
+        if name not in _IN_PARQUET:
+            raise InputError(
+                f"{path}: {reason}, but parquet is read for {' and '.join(_IN_PARQUET)} only; "
+                f"export it for the {name} format, as JSON or CSV"
+            )
+        return name, reason
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError(f"{path}: is UTF-16 text; save the file as UTF-8")
     try:
         text = codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{path}: is not UTF-8 text (byte 0x{head[error.start]:02x} at {error.start}); give a "
-            f"file in one of the formats {', '.join(FORMATS)}"
+            f"{path}: is not UTF-8 text (byte 0x{head[error.start]:02x} at {error.start}); save it "
+            f"as UTF-8, in one of the formats {', '.join(FORMATS)}"
         ) from None
     if text.startswith("["):
         _, first = next(list_records(path, _RULE), (1, {}))
@@ -84,7 +93,11 @@ def _of_record(path: Path, record: object, where: str, in_list: bool) -> tuple[s
 
 def _of_keys(path: Path, keys: Collection[str], where: str) -> tuple[str, str]:
     """The format of records with these keys."""
-    for key, name in (("conversations", "sharegpt"), ("messages", "messages")):
+    for key, name in (
+        ("usage", "usage"),  # a logged call may have its messages or its conversation as well
+        ("conversations", "sharegpt"),
+        ("messages", "messages"),
+    ):
         if key in keys:
             return name, f"{where} has {key!r}"
     if "conversation" in keys:
@@ -94,7 +107,7 @@ def _of_keys(path: Path, keys: Collection[str], where: str) -> tuple[str, str]:
         return "lmsys", f"{where} has 'conversation'"
     if "input_length" in keys or "hash_ids" in keys:
         return "mooncake", f"{where} has 'input_length' or 'hash_ids'"
-    marks = [key for key in ("usage", "response", *sorted(_USAGE_KEYS)) if key in keys]
+    marks = [key for key in ("response", *sorted(_USAGE_KEYS)) if key in keys]
     if marks:
         return "usage", f"{where} has {marks[0]!r}"
     raise _unknown(path, where, "the keys", keys)
@@ -109,6 +122,11 @@ def _of_table(path: Path, line: str) -> tuple[str, str]:
         found = [next((c for c in group if c in header), None) for group in groups]
         if None not in found:
             return name, f"the header has {', '.join(map(repr, found))}"
+    other = next((mark for mark in (";", "\t", "|") if len(header) == 1 and mark in line), None)
+    if other is not None:
+        raise InputError(
+            f"{path}: line 1 has its cells apart by {other!r}; save the table with commas"
+        )
     raise _unknown(path, "line 1", "the columns", header)
 
 

@@ -90,7 +90,9 @@ def _chosen(name: str, files: Sequence[str], wanted: str) -> str:
     data = [
         file
         for file in sorted(files)
-        if file.lower().endswith(_ENDINGS) and PurePosixPath(file).name.lower() not in _NOT_DATA
+        if ".." not in PurePosixPath(file).parts
+        and file.lower().endswith(_ENDINGS)
+        and PurePosixPath(file).name.lower() not in _NOT_DATA
     ]
     if not data:
         raise InputError(

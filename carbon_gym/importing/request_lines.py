@@ -11,15 +11,20 @@ import numpy as np
 
 from carbon_gym.errors import InputError
 from carbon_gym.importing.mooncake import BlockSessions, block_tokens
-from carbon_gym.importing.request_tables import SESSION_NAMES, check_cached
+from carbon_gym.importing.request_tables import SESSION_NAMES, USAGE, check_cached
 from carbon_gym.importing.requests import Requests, sessions_of
 from carbon_gym.importing.times import FIRST_UNIX_S, moment
+from carbon_gym.workload.log import Log
 from carbon_gym.workload.readers.build import checked_id
+from carbon_gym.workload.readers.columns import names_with_log
 from carbon_gym.workload.readers.files import MAX_TOKENS, lines_of
 from carbon_gym.workload.readers.json_records import json_of_line
 from carbon_gym.workload.readers.times import MAX_TRACE_S
 from carbon_gym.workload.trace import Conversations, Floats
 
+_PROMPTS: Final = ("prompt_tokens", "input_tokens")
+_BESIDE: Final = ("cache_read_input_tokens", "cache_creation_input_tokens")
+"""Prompt tokens that Anthropic's form does not count in ``input_tokens``; the first were cached."""
 _TIMES: Final = ("timestamp", "created_at", "created", "time")
 
 
@@ -38,6 +43,11 @@ def read_mooncake(path: Path) -> Conversations:
     for where, number, record in _objects(path, rule):
         prompt = _tokens(where, record, "input_length")
         output = _tokens(where, record, "output_length")
+        if "parent_chat_id" in record:
+            raise InputError(
+                f"{where}: has 'parent_chat_id', as traces of Qwen-Bailian do, whose times are "
+                "seconds; multiply every timestamp by 1000 and leave parent_chat_id out"
+            )
         time_ms = record.get("timestamp")
         if isinstance(time_ms, bool) or not isinstance(time_ms, (int, float)):
             raise InputError(
@@ -62,30 +72,45 @@ def read_mooncake(path: Path) -> Conversations:
     return sessions_of(path, rows.requests(False), "whole", "Mooncake trace", notes)
 
 
-def read_usage(path: Path) -> Conversations:
+def read_usage(path: Path, keep: str | None = None) -> Conversations:
     """Read usage records: one JSON object per line, as servers and clients log them.
 
     The counts stand in ``usage`` (also under ``response`` or ``response.body``) or in the object
     itself: ``prompt_tokens`` and ``completion_tokens``, or ``input_tokens`` and
     ``output_tokens``, with ``prompt_tokens_details.cached_tokens`` where the server reports it.
-    The session is one of `SESSION_NAMES`, in the object or its ``metadata``; the time is
-    ``timestamp``, ``created_at``, ``created`` or ``time``, in UTC.
+    The session is one of `SESSION_NAMES`, in the object or its ``metadata``, or the ``id`` of its
+    ``conversation``; the time is ``timestamp``, ``created_at``, ``created`` or ``time``, in UTC.
+    A line without counts that has an ``error`` is a failed request, and left out.
+
+    Args:
+        path: The file.
+        keep: Key, of the object, its ``metadata`` or its answer, that says where the request was
+            served; None: none is kept.
 
     Raises:
         InputError: For every fault, naming the line.
     """
+    names_with_log(path, keep, USAGE.names)
     rows = _Rows()
+    failed = 0
     for where, number, record in _objects(path, "a usage log is one JSON object per line"):
         holders = [record, *(h for h in (record.get("metadata"),) if isinstance(h, dict))]
         answer = record.get("response")
         if isinstance(answer, dict):
             body = answer.get("body")
-            answer = body if isinstance(body, dict) else answer
-            holders.append(answer)
+            holders += [answer, body] if isinstance(body, dict) else [answer]
         usage = next((h["usage"] for h in holders if isinstance(h.get("usage"), dict)), record)
-        prompt = _tokens(where, usage, "prompt_tokens", "input_tokens")
+        if any(h.get("error") for h in holders) and not usage.keys() & _PROMPTS:
+            failed += 1
+            continue
+        cached = _cached(where, usage)
+        prompt = _tokens(where, usage, *_PROMPTS)
+        if "prompt_tokens" not in usage:
+            prompt += sum(_tokens(where, usage, name) for name in _BESIDE if usage.get(name))
         output = _tokens(where, usage, "completion_tokens", "output_tokens")
         name = _first(holders, SESSION_NAMES)
+        if name is None:
+            name = _first(_conversations(holders), ("id",))
         stamp = _first(holders, _TIMES)
         rows.add(
             number,
@@ -93,10 +118,11 @@ def read_usage(path: Path) -> Conversations:
             None if stamp is None else _time(where, stamp),
             prompt,
             output,
-            _cached(where, usage),
+            cached,
+            None if keep is None else _served_by(where, _first(holders, (keep,)), keep),
         )
     rows.refuse_none(path)
-    requests = rows.requests(True)
+    requests = rows.requests(True, None if keep is None else (path.name, keep))
     if requests.cached_tokens is not None:
         check_cached(path, requests.cached_tokens, requests.prompt_tokens, requests.line)
     if requests.time_s is not None and np.isnan(requests.time_s).any():
@@ -105,7 +131,8 @@ def read_usage(path: Path) -> Conversations:
             f"{path}: line {requests.line[row]}: has no time but other lines have one; give "
             f"every line one of {', '.join(_TIMES)}, or none"
         )
-    return sessions_of(path, requests, "whole", "usage log", [])
+    notes = [f"{failed} failed requests (an error and no counts) left out"] if failed else []
+    return sessions_of(path, requests, "whole", "usage log", notes)
 
 
 class _Rows:
@@ -116,6 +143,8 @@ class _Rows:
         self.cached, self.time_s = array("q"), array("d")
         self.names: dict[str, int] = {}
         self.sessions = array("q")
+        self.served: dict[str, int] = {}
+        self.served_lines, self.served_by = array("q"), array("i")
 
     def add(
         self,
@@ -125,6 +154,7 @@ class _Rows:
         prompt: int,
         output: int,
         cached: int = -1,
+        served_by: str | None = None,
     ) -> None:
         """Add a request."""
         self.line.append(line)
@@ -134,6 +164,11 @@ class _Rows:
         self.time_s.append(np.nan if time_s is None else time_s)
         known = -1 if session is None else self.names.setdefault(session, len(self.names))
         self.sessions.append(known)
+        if served_by is not None:
+            if served_by not in self.served:
+                self.served[served_by] = len(self.served)
+                self.served_lines.append(line)
+            self.served_by.append(self.served[served_by])
 
     def refuse_none(self, path: Path) -> None:
         """Refuse a file without requests."""
@@ -144,8 +179,13 @@ class _Rows:
         """Whether any request names its session."""
         return bool(self.names)
 
-    def requests(self, absolute_time: bool) -> Requests:
-        """All requests; one without a session, where others have one, is a session of its own."""
+    def requests(self, absolute_time: bool, log: tuple[str, str] | None = None) -> Requests:
+        """All requests; one without a session, where others have one, is a session of its own.
+
+        Args:
+            absolute_time: Whether times are since 1970-01-01 UTC.
+            log: File and key of a log of where requests were served; None: there is none.
+        """
         session = np.array(self.sessions, dtype=np.int64)
         names = list(self.names)
         if not names:
@@ -165,7 +205,13 @@ class _Rows:
             output_tokens=np.array(self.output, dtype=np.int64),
             cached_tokens=cached if (cached >= 0).any() else None,
             line=np.array(self.line, dtype=np.int64),
+            log=None if log is None else self._log(*log),
         )
+
+    def _log(self, source: str, key: str) -> Log:
+        lines = np.array(self.served_lines, dtype=np.int64)
+        code = np.array(self.served_by, dtype=np.int32)
+        return Log(source, key, tuple(self.served), lines, code)
 
 
 def _objects(path: Path, rule: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
@@ -188,6 +234,8 @@ def _tokens(where: str, record: dict[str, Any], *names: str) -> int:
     for name in names:
         if name in record:
             value = record[name]
+            if isinstance(value, float) and value.is_integer():  # as pandas writes them
+                value = int(value)
             whole = isinstance(value, int) and not isinstance(value, bool)
             if not whole or not 0 <= value <= MAX_TOKENS:
                 raise InputError(
@@ -196,7 +244,9 @@ def _tokens(where: str, record: dict[str, Any], *names: str) -> int:
                 )
             return int(value)
     found = ", ".join(map(repr, list(record)[:8])) or "nothing"
-    raise InputError(f"{where}: {' or '.join(names)} is missing; found {found}")
+    raise InputError(
+        f"{where}: {' or '.join(names)} is missing; found {found}; give it, or drop the line"
+    )
 
 
 def _cached(where: str, usage: dict[str, Any]) -> int:
@@ -205,7 +255,24 @@ def _cached(where: str, usage: dict[str, Any]) -> int:
         details = usage.get(name)
         if isinstance(details, dict) and details.get("cached_tokens") is not None:
             return _tokens(where, details, "cached_tokens")
-    return -1 if usage.get("cached_tokens") is None else _tokens(where, usage, "cached_tokens")
+    for name in ("cached_tokens", _BESIDE[0]):
+        if usage.get(name) is not None:
+            return _tokens(where, usage, name)
+    return -1
+
+
+def _conversations(holders: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What OpenAI's responses say of the conversation they belong to."""
+    return [h["conversation"] for h in holders if isinstance(h.get("conversation"), dict)]
+
+
+def _served_by(where: str, value: object, key: str) -> str:
+    if isinstance(value, str) and value.strip() and value.isprintable():
+        return value.strip()
+    raise InputError(
+        f"{where}: {key} is {'missing' if value is None else f'{value!r:.60}'}; every request "
+        "needs the name of the deployment that served it; mend or drop the session"
+    )
 
 
 def _time(where: str, stamp: object) -> float:

@@ -13,8 +13,11 @@ from carbon_gym.errors import InputError
 from carbon_gym.importing.requests import Prompts, Requests, sessions_of
 from carbon_gym.importing.times import time_column
 from carbon_gym.workload.readers.columns import (
+    LOG,
     find_columns,
     integer_column,
+    log_of,
+    names_with_log,
     read_frame,
     refuse_ragged,
 )
@@ -79,23 +82,26 @@ USAGE: Final = Layout(
 )
 
 
-def read_request_table(path: Path, layout: Layout, prompts: Prompts = "auto") -> Conversations:
+def read_request_table(
+    path: Path, layout: Layout, prompts: Prompts = "auto", keep: str | None = None
+) -> Conversations:
     """Read a CSV of requests.
 
     Args:
         path: The file.
         layout: Its columns.
         prompts: Whether prompts hold their history; see `sessions_of`.
+        keep: Column that says where each request was served; None: none is kept.
 
     Raises:
         InputError: For every fault of the file, naming line and column.
     """
     raw = read_bytes(path)
-    columns = find_columns(path, raw, layout.names, layout.required)
+    columns = find_columns(path, raw, *names_with_log(path, keep, layout.names, layout.required))
     if not raw.partition(b"\n")[2].strip():
         raise InputError(f"{path}: has a header but no rows; give at least one request")
     refuse_ragged(path, raw)
-    frame = read_frame(path, raw, columns, text=("session",))
+    frame = read_frame(path, raw, columns, text=("session", LOG))
     del raw
     frame = _without_blank_end(frame)
     lines = np.arange(2, len(frame) + 2, dtype=np.int64)
@@ -114,6 +120,7 @@ def read_request_table(path: Path, layout: Layout, prompts: Prompts = "auto") ->
     session, names = None, [""]
     if "session" in frame:
         session, names = _sessions(frame["session"], lines)
+    log = log_of(path, frame[LOG], columns[LOG].name, lines) if LOG in frame else None
     kept = np.ones(len(frame), dtype=np.bool_)
     if layout.failures_reply_nothing:
         kept = counts["output"] > 0
@@ -135,6 +142,7 @@ def read_request_table(path: Path, layout: Layout, prompts: Prompts = "auto") ->
         output_tokens=counts["output"][kept],
         cached_tokens=None if cached is None else cached[kept],
         line=lines[kept],
+        log=None if log is None else log.at(kept),
     )
     rule: Prompts = "whole" if layout.whole_prompts else prompts
     return sessions_of(path, requests, rule, layout.label, notes)

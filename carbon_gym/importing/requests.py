@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carbon_gym.errors import InputError, did_you_mean
+from carbon_gym.workload.log import Log
 from carbon_gym.workload.readers.build import keys_of_ids, order_of_ids
 from carbon_gym.workload.sessions import offsets_of, sum_before
 from carbon_gym.workload.trace import Conversations, Floats, Ints
@@ -35,6 +36,7 @@ class Requests:
         output_tokens: int64 (N,).
         cached_tokens: int64 (N,), prompt tokens found in a cache, -1 where unknown; or None.
         line: int64 (N,), line of every row in the file.
+        log: Where every request was served; None where that is not known.
     """
 
     session: Ints | None
@@ -45,6 +47,7 @@ class Requests:
     output_tokens: Ints
     cached_tokens: Ints | None
     line: Ints
+    log: Log | None = None
 
 
 def checked_prompts(text: str) -> Prompts:
@@ -120,7 +123,10 @@ def sessions_of(
     if cached is not None and (cached >= 0).any():
         known = cached >= 0
         share = cached[known].sum() / max(int(prompt[known].sum()), 1)
-        said.append(f"the servers found {100 * share:.1f} % of the prompt tokens in a cache")
+        where = (
+            "" if known.all() else f", in {int(known.sum()):,} of {count:,} requests that say it"
+        )
+        said.append(f"the servers found {100 * share:.1f} % of the prompt tokens in a cache{where}")
     ids = [names[s] for s in by_name]
     return Conversations(
         session_id=tuple(ids),
@@ -134,6 +140,7 @@ def sessions_of(
         absolute_time=requests.absolute_time,
         source=f"{path.name} ({label})",
         notes=tuple(said),
+        log=None if requests.log is None else requests.log.at(order),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import nan
 from pathlib import Path
 from typing import Final
 
@@ -48,7 +49,8 @@ def read_sharechat(path: Path, tokenizer: Path | None = None) -> Conversations:
     counter, note = token_counter(tokenizer)
     collector = TurnCollector(counter)
     current: list[tuple[int, Message]] = []
-    url, first_line = "", 0
+    url: str | None = None
+    first_line = 0
     done: dict[str, int] = {}
     repeats = 0
     for line, cells in _rows(path):
@@ -114,12 +116,15 @@ def _long_cells() -> Iterator[None]:
 
 def _index(where: str, text: str) -> int:
     try:
-        return int(float(text))
-    except (ValueError, OverflowError):
+        number = float(text)  # pandas writes 3.0 where other rows have none
+    except ValueError:
+        number = nan
+    if not number.is_integer():
         raise InputError(
             f"{where}: message_index {text!r:.60} is no whole number; number the messages of a "
             "conversation"
-        ) from None
+        )
+    return int(number)
 
 
 def _message(where: str, line: int, cells: dict[str, str]) -> Message:
@@ -135,13 +140,13 @@ def _message(where: str, line: int, cells: dict[str, str]) -> Message:
 def _close(
     path: Path,
     collector: TurnCollector,
-    url: str,
+    url: str | None,
     line: int,
     messages: list[tuple[int, Message]],
     done: dict[str, int],
 ) -> int:
     """Hand on a conversation that has ended; how many of its messages were repeats."""
-    if not messages:
+    if url is None:
         return 0
     name = checked_id(f"{path}: line {line}: url", url.strip())
     done[url] = line

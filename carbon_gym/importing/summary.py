@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carbon_gym.report.style import new_figure, plain, save
+from carbon_gym.workload.log import Log
 from carbon_gym.workload.sessions import session_of_row
 from carbon_gym.workload.trace import Conversations, Floats, Ints
 
@@ -52,6 +53,8 @@ def summary_rows(conversations: Conversations) -> list[tuple[str, str]]:
     ]
     known = int(np.count_nonzero(conversations.category >= 0))
     rows.append(("categories", f"of {known:,} turns" if known else "none"))
+    if conversations.log is not None:
+        rows.append((conversations.log.column, _served(conversations.log)))
     rows.append(("arrivals", _arrivals(conversations)))
     gaps = gaps_s(conversations)
     if len(gaps):
@@ -148,12 +151,27 @@ def _say(axes: Any, what: str) -> None:
     axes.text(0.5, 0.5, what, transform=axes.transAxes, ha="center", color="0.4")
 
 
+def _served(log: Log) -> str:
+    counts = np.bincount(log.code, minlength=len(log.names))
+    shown = [
+        f"{log.names[number]!r:.60} ({100 * counts[number] / len(log.code):.1f} %)"
+        for number in np.argsort(-counts, kind="stable")[:3].tolist()
+        if counts[number]
+    ]
+    more = int(np.count_nonzero(counts)) - len(shown)
+    return f"{', '.join(shown)}{f' and {more:,} more' if more else ''}"
+
+
 def _arrivals(conversations: Conversations) -> str:
     if conversations.arrival_s is None:
         return "none: they will be drawn"
     first, last = float(conversations.arrival_s.min()), float(conversations.arrival_s.max())
     days = (last - first) / _DAY_S
-    span = f"{days:.1f} days" if days >= 2 else f"{24 * days:.1f} hours"
+    span = next(
+        f"{days * parts:.1f} {unit}"
+        for parts, unit in ((1, "days"), (24, "hours"), (1440, "minutes"), (_DAY_S, "seconds"))
+        if days * parts >= 2 or unit == "seconds"
+    )
     if conversations.absolute_time:
         return f"{_when(first)} to {_when(last)} ({span})"
     return f"{first:,.1f} s to {last:,.1f} s since the start of the trace ({span})"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 FIRST_UNIX_S: Final = 946_684_800.0
 """2000-01-01 in epoch seconds; an earlier number is not calendar time (ASSUMED)."""
 
+_DAY_S: Final = 86_400.0
 _FORMS: Final = "write epoch seconds or ISO 8601, e.g. 2023-05-08T09:30:00Z"
 _OFFSET: Final = r"(?:[zZ]|[+-]\d{2}(?::?\d{2})?)$"
 _FACTORS: Final = (1.0, 1e3, 1e6, 1e9)
@@ -69,8 +70,8 @@ def time_column(path: Path, column: pd.Series[Any], lines: Ints) -> tuple[Floats
         lines: int64 (N,), line of every row in the file.
 
     Returns:
-        float64 (N,) in seconds; whether they are since 1970-01-01 UTC, else since the start of
-        the trace or 0:00 of its first day; a note for the reader, or "".
+        float64 (N,) in seconds; whether they are since 1970-01-01 UTC, else since 0:00 of
+        the trace's first day with requests; a note for the reader, or "".
 
     Raises:
         InputError: Naming the first line without a time.
@@ -87,7 +88,9 @@ def time_column(path: Path, column: pd.Series[Any], lines: Ints) -> tuple[Floats
         bad = ~((seconds >= 0) & (seconds <= MAX_TRACE_S))
         if bad.any():
             raise _no_time(path, column, lines, int(np.argmax(bad)))
-        return seconds, False, ""
+        days = float(np.floor(seconds.min() / _DAY_S))
+        note = f"the first {days:,.0f} days, without requests, are left out" if days else ""
+        return seconds - days * _DAY_S, False, note
     if 2 * int(numbers.notna().sum()) > len(numbers):  # a word among numbers, or a missing one
         raise _no_time(path, column, lines, int(np.argmax(numbers.isna())))
     text = column.astype(str).str.strip()
@@ -108,9 +111,8 @@ def time_column(path: Path, column: pd.Series[Any], lines: Ints) -> tuple[Floats
             f"{path}: line {lines[row]}: time {text.iloc[row]!r} has no offset to UTC but other "
             "rows have one; use one form throughout"
         )
-    day_s = 86_400.0
     note = "times have no offset to UTC: the hour of the day is kept, the date is not"
-    return utc - np.floor(utc.min() / day_s) * day_s, False, note
+    return utc - np.floor(utc.min() / _DAY_S) * _DAY_S, False, note
 
 
 def _no_time(path: Path, column: pd.Series[Any], lines: Ints, row: int) -> InputError:

@@ -46,7 +46,8 @@ def writable(conversations: Conversations) -> Conversations:
 def write_tokens(conversations: Conversations, path: Path) -> None:
     """Write a gzip CSV that `read_conversations` reads as the same sessions.
 
-    The same sessions give the same bytes.
+    A log of where turns were served becomes a column under the name it had in its source. The
+    same sessions give the same bytes.
     """
     import pandas as pd
 
@@ -54,6 +55,8 @@ def write_tokens(conversations: Conversations, path: Path) -> None:
     turn = turn_of_row(conversations.offsets)
     ids = np.asarray(conversations.session_id, dtype=object)
     categories = np.asarray([*CATEGORIES, ""], dtype=object)  # the last stands for -1
+    log = conversations.log
+    served = None if log is None else np.asarray([_plain(name) for name in log.names], dtype=object)
     has_categories = bool((conversations.category >= 0).any())
     with (
         path.open("wb") as file,
@@ -75,6 +78,8 @@ def write_tokens(conversations: Conversations, path: Path) -> None:
                 )
             if has_categories:
                 columns["category"] = categories[conversations.category[rows]]
+            if log is not None and served is not None:
+                columns[log.column] = served[log.code[rows]]
             pd.DataFrame(columns).to_csv(text, index=False, header=first == 0, lineterminator="\n")
 
 

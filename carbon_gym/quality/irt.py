@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carbon_gym import draws
-from carbon_gym.scenario.schema import CATEGORIES, Model, Quality
+from carbon_gym.scenario.fleet import Model
+from carbon_gym.scenario.schema import CATEGORIES, Quality
 from carbon_gym.workload.trace import Floats, Ints
 
 

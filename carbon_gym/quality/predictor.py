@@ -24,7 +24,8 @@ from carbon_gym import draws
 from carbon_gym.errors import InputError
 from carbon_gym.own_class import own_class
 from carbon_gym.quality.irt import item_response
-from carbon_gym.scenario.schema import Model, Quality
+from carbon_gym.scenario.fleet import Model
+from carbon_gym.scenario.schema import Quality
 from carbon_gym.workload.trace import Floats, Trace
 
 LOWEST_PREDICTION: Final = 0.01

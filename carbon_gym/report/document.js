@@ -100,7 +100,18 @@ function markPlace() {
   sections.forEach((section) => observer.observe(section));
 }
 
+// A link into a folded section opens it.
+function unfold() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const details = target?.closest("details") ?? target?.querySelector(":scope > details");
+  if (!details || details.open) return;
+  details.open = true;
+  target.scrollIntoView();
+}
+
 document.querySelectorAll("figure.table table").forEach(makeSortable);
 document.querySelectorAll(".scroll").forEach(showMore);
 addThemeButton();
 markPlace();
+unfold();
+addEventListener("hashchange", unfold);

@@ -111,11 +111,13 @@ class Section:
         name: Unique in a document; letters, digits and hyphens: the anchor.
         title: Plain text.
         blocks: In order.
+        folded: Whether the page shows only the title until one opens it; it is not printed then.
     """
 
     name: str
     title: str
     blocks: Sequence[Block]
+    folded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +129,11 @@ class Document:
         introduction: Blocks before the first section.
         sections: In order.
         facts: Name to value, shown small at the end: versions, commands, inputs, seeds.
+        one_page: Whether it is printed small, to fit on one sheet of A4.
     """
 
     title: str
     introduction: Sequence[Block]
     sections: Sequence[Section]
     facts: Mapping[str, str] = field(default_factory=dict)
+    one_page: bool = False

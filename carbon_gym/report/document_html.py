@@ -66,7 +66,7 @@ def html_page(document: Document, drawings: Mapping[str, str]) -> str:
 <style>
 {style}{colour_rules(renderer.inlined)}</style>
 </head>
-<body>
+<body{' class="one-page"' if document.one_page else ""}>
 <a class="skip" href="#report:text">Skip to the text</a>
 <header><h1>{title}</h1></header>
 {_contents(links)}<main id="report:text">
@@ -104,11 +104,12 @@ class _Renderer:
         self.inlined: list[str] = []
 
     def section(self, section: Section) -> str:
-        return (
-            f'<section id="{section.name}">\n'
-            f"<h2>{_text(section.title)}{_anchor(section.name)}</h2>\n"
-            f"{self.blocks(section.blocks)}</section>\n"
-        )
+        title = f"<h2>{_text(section.title)}{_anchor(section.name)}</h2>\n"
+        blocks = self.blocks(section.blocks)
+        if section.folded:
+            blocks = f"<details>\n<summary>{title}</summary>\n{blocks}</details>\n"
+            return f'<section id="{section.name}" class="folded">\n{blocks}</section>\n'
+        return f'<section id="{section.name}">\n{title}{blocks}</section>\n'
 
     def blocks(self, blocks: Sequence[Block]) -> str:
         return "".join(self._block(block) for block in blocks)

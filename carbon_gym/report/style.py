@@ -41,6 +41,8 @@ _COLOURS = {
     "lookahead": "#B39DDB",
     "lookahead-places": "#7E57C2",
     "learned": "#4527A0",
+    "learned-budget": "#B085F5",
+    "same-quality": "#D81B60",
     "clairvoyant": "#000000",
     "lower-bound": "#BBBBBB",
 }

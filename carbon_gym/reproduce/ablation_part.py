@@ -66,7 +66,7 @@ def _table(plan: Plan, found: Found, longer_than: int | None) -> Table:
             rows.append(
                 [
                     words,
-                    dataset,
+                    plan.label(dataset),
                     CACHES[leave],
                     added(mine, whole, longer_than=longer_than),
                     of_all(mine, "ttft_p95_s", longer_than),
@@ -110,7 +110,7 @@ def _gates(plan: Plan, found: Found) -> Table:
             mine = found.rows(world, policy)
             rows.append(
                 [
-                    *(policy, dataset, CACHES[leave]),
+                    *(policy, plan.label(dataset), CACHES[leave]),
                     of_all(mine, "gate_proposals_per_session"),
                     of_all(mine, "gate_blocks_per_session"),
                     of_all(mine, "gate_blocks_per_session", LONG),
@@ -164,7 +164,7 @@ def _picture(plan: Plan, found: Found) -> Picture:
         axes.set_title(f"caches {CACHES[leave]}", fontsize=10)
         plain(axes)
     panels[0].set_ylabel("CO2 added to ccar's, %")
-    order = ", then ".join(plan.datasets)
+    order = ", then ".join(plan.labels)
     return Picture(
         "ablation",
         "CO2 added by leaving out parts of CCAR",

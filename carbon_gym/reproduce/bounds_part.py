@@ -66,7 +66,7 @@ def _table(plan: Plan, found: Found) -> Table:
             mine = found.rows(world, policy)
             rows.append(
                 [
-                    *(policy, dataset, CACHES[leave]),
+                    *(policy, plan.label(dataset), CACHES[leave]),
                     share_of_the_way(mine, start, ends[0]),
                     *(None if policy == name else added(mine, end) for name, end in _named(ends)),
                 ]
@@ -123,5 +123,5 @@ def _picture(plan: Plan, found: Found) -> Picture:
         "Points of the share of the saving of clairvoyant over faircarbon that CCAR, its variants "
         "and the learned routers reach, for caches retained and evicted.",
         "faircarbon is 0, clairvoyant 100. From top to bottom at each policy "
-        f"{', then '.join(plan.datasets)}; 95 % intervals.",
+        f"{', then '.join(plan.labels)}; 95 % intervals.",
     )

@@ -37,6 +37,15 @@ def of_fleets(rows: Rows, figure: str, longer_than: int | None = None) -> Floats
     return np.array([_figure(row, figure, longer_than) for row in fleets], dtype=np.float64)
 
 
+def mean_of_all(
+    data_sets: Sequence[Rows], figure: str, longer_than: int | None = None
+) -> float | None:
+    """The mean over data sets of a figure of all fleets; None where one has none."""
+    values = [of_all(rows, figure, longer_than) for rows in data_sets]
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known and len(known) == len(values) else None
+
+
 def relative(
     mine: Rows, reference: Rows, figure: str = "co2_g", longer_than: int | None = None
 ) -> Floats:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from carbon_gym.report.document import Block, Cell, Column, Measured, Picture, Section, Table
+from carbon_gym.report.document_cells import shown
 from carbon_gym.report.style import new_figure, plain
 from carbon_gym.reproduce.figures import added, of_all
 from carbon_gym.reproduce.plan import Found, Plan, World
@@ -101,13 +102,12 @@ def _rows(plan: Plan, found: Found) -> list[_Row]:
 
 def _text() -> str:
     return (
-        f"The paper's gate is worth {NO_GATE_CO2.text} of CO2 and {NO_GATE_TTFT.text} of P95 TTFT "
-        f"and blocks {BLOCKS.text} switches a session. Ours, fitted on training fleets and tuned "
-        "on validation, blocks next to none by default. Is it tuned too timid, or is there nothing "
-        "to gain? Here the same gate stays at lower and lower probabilities of moving back, down "
-        "to 0, where it stays whenever it is asked; under other readings of what makes sessions "
-        "move. What the gate gains when it is fitted anew for each reading is in "
-        "docs/semantics.md."
+        f"The paper's gate is worth {NO_GATE_CO2.text} of CO2 and {NO_GATE_TTFT.text} of P95 "
+        f"TTFT and blocks {BLOCKS.value:g} switches a session. Ours is fitted on training fleets "
+        "and tuned on validation. Is it too timid, or is there nothing to gain? Here the same "
+        "gate stays at lower and lower probabilities of moving back, down to 0, where it stays "
+        "whenever it is asked; under other readings of what makes sessions move. What the gate "
+        "gains when it is fitted anew for each reading is in docs/semantics.md."
     )
 
 
@@ -128,7 +128,7 @@ def _table(plan: Plan, rows: Sequence[_Row]) -> Table:
             Column("P95 TTFT added without it", "%", digits=1, signed=True),
         ],
         [*cells, paper],
-        f"Data set {plan.datasets[0]}. Positive: the gate helps. *stays from*: the probability of "
+        f"Data set {plan.labels[0]}. Positive: the gate helps. *stays from*: the probability of "
         "moving back from which it stays. Its coefficients are those of the packaged scenario.",
         frozenset({len(cells)}),
     )
@@ -163,14 +163,23 @@ def _picture(rows: Sequence[_Row]) -> Picture:
         axes.set(xlabel="switches blocked, a session", ylabel=label)
         plain(axes)
     handles, labels = panels[1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=7, frameon=False)
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=2,
+        fontsize=7,
+        frameon=False,
+        handlelength=3.5,
+    )
     return Picture(
         "gate",
         "The gate's worth against how often it blocks",
         figure,
         "Lines of CO2 and latency added without the gate against switches blocked a session, with "
         "the published point.",
-        "Each line: thresholds from tuned to 0. Solid: retained; dashed: evicted. Diamond: paper.",
+        "Each line joins the thresholds, by what they block. Solid: retained; dashed: evicted. "
+        "Diamond: paper.",
     )
 
 
@@ -182,22 +191,27 @@ def _finding(rows: Sequence[_Row]) -> str:
     often = min(rows, key=lambda row: abs(row.blocks - BLOCKS.value))
     slow = min(rows, key=lambda row: abs(row.ttft.value - NO_GATE_TTFT.value))
     lines = [
-        f"- The most CO2 that leaving out any of these gates adds: {_said(best)}.",
-        f"- The gate that blocks most nearly as often as the paper's: {_said(often)}.",
+        f"- The gate that is worth most CO2: {_said(best)}.",
+        f"- The one that blocks most nearly as often as the paper's: {_said(often)}.",
         f"- The one whose P95 TTFT is nearest to the paper's: {_said(slow)}.",
     ]
     if best.co2.value < NO_GATE_CO2.value:
         lines += [
             "",
             "No gate here is worth the published CO2: CCAR's price already holds the cost of "
-            "moving there, few switches are reversed at the next turn, and a gate that stays "
-            "readily also blocks those that pay. What staying readily buys is latency.",
+            "moving there, so that a gate that stays readily also blocks moves that pay. What "
+            "staying readily buys, where it buys anything, is latency. How many moves are reversed "
+            "at the next turn: docs/semantics.md.",
         ]
     return "\n".join(lines)
 
 
 def _said(row: _Row) -> str:
+    co2, ttft = (
+        shown(cell, Column("", digits=digits, signed=True))
+        for cell, digits in ((row.co2, 1), (row.ttft, 0))
+    )
     return (
-        f"CO2 {row.co2.value:+.1f} %, P95 TTFT {row.ttft.value:+.0f} %, {row.blocks:.2f} blocks a "
-        f"session ({row.reading}, {CACHES[row.leave]}, stays from: {row.stays})"
+        f"leaving it out adds {co2} % of CO2 and {ttft} % of P95 TTFT, it blocks {row.blocks:.2f} "
+        f"switches a session ({row.reading}, {CACHES[row.leave]}, stays from: {row.stays})"
     )

@@ -132,8 +132,10 @@ class GridPart:
             for second in (series.start_unix_s, series.stop_unix_s - 1)
         )
         text = (
-            f"The regions below: 5-minute values from {start} to {stop}, UTC; the fleets are laid "
-            f"on {len(set(evaluation.days))} of these days. "
+            f"The regions below: values in steps of 5 minutes (coarser ones are held until the "
+            "next) "
+            f"from {start} to {stop}, UTC; the fleets are laid on {len(set(evaluation.days))} of "
+            "these days. "
             f"Source: {_as_code(series.source)}. The paper has five-minute data of four regions "
             "in 2025, which cannot be had; it does not say how it measures the variation, nor "
             "which regions it evaluates."
@@ -222,7 +224,8 @@ def _variation(series: GridSeries, evaluation: Evaluation) -> Table:
         ],
         rows,
         f"Paper: {VARIATION.text} over its four regions. The fifth column says how far our "
-        "99th over 1st percentile lies outside that range; 0: inside.",
+        "99th over 1st percentile lies outside that range; 0: inside. The paper "
+        "does not say whether it means that or max / min.",
     )
 
 
@@ -243,7 +246,7 @@ def _cleanest(series: GridSeries) -> Table:
             [zone, 100 * spell.share, spell.spells, spell.mean_h, spell.longest_h]
             for zone, spell in zip(series.zones, spells, strict=True)
         ],
-        "Five-minute values; a spell ends when another region is cleaner for five minutes. The "
+        "A spell ends when another region is cleaner for a step of five minutes. The "
         f"most frequent is cleanest for {100 * spells[most].share:.0f} % of the time; the paper "
         "says, without numbers, that none always is.",
         frozenset({most}),

@@ -64,7 +64,7 @@ def draw_week(series: GridSeries, start_unix_s: int) -> Picture:
         "grid-week",
         "A week of all regions",
         figure,
-        f"Carbon intensity of {len(series.zones)} regions over a week; their order changes.",
+        f"Carbon intensity of {', '.join(series.zones)} over a week.",
         "From the first day of the fleets on.",
     )
 
@@ -92,7 +92,7 @@ def draw_mean_day(series: GridSeries) -> Picture:
         "grid-day",
         "The mean day of all regions",
         figure,
-        f"Mean carbon intensity of {len(series.zones)} regions by hour of the day, UTC.",
+        f"Mean carbon intensity of {', '.join(series.zones)} by hour of the day, UTC.",
         "Mean over all days of the tables above.",
     )
 

@@ -70,7 +70,7 @@ def _savings(plan: Plan, found: Found) -> Table:
         pairs = [_pair(plan, found, dataset, leave, policy) for dataset in plan.datasets]
         for dataset, pair in zip(plan.datasets, pairs, strict=True):
             cells = [saved(*pair, longer_than=bound) for bound in LENGTHS]
-            rows.append([policy, dataset, CACHES[leave], *cells])
+            rows.append([policy, plan.label(dataset), CACHES[leave], *cells])
         emphasis.append(len(rows))
         means = [saved_on_average(pairs, bound) for bound in LENGTHS]
         rows.append([policy, "mean", CACHES[leave], *means])
@@ -112,7 +112,7 @@ def _picture(plan: Plan, found: Found) -> Picture:
             color=colour("ccar"),
             alpha=_SHADES[place % 2],
             linestyle=DASHES[leave],
-            label=f"{dataset}, caches {CACHES[leave]}",
+            label=f"{plan.label(dataset)}, caches {CACHES[leave]}",
         )
     published: dict[int | None, Published] = {None: SAVING}
     published.update(SAVING_LONGER_THAN.items())
@@ -148,7 +148,7 @@ def _energy(plan: Plan, found: Found) -> Table:
             for policy in ("faircarbon", *POLICIES):
                 mine, _ = _pair(plan, found, dataset, leave, policy)
                 cells.append(of_all(mine, "recompute_mwh_per_turn", longer_than))
-        rows.append([dataset, CACHES[leave], *cells])
+        rows.append([plan.label(dataset), CACHES[leave], *cells])
     paper = [RECOMPUTE_FAIRCARBON.value, RECOMPUTE_CCAR.value, None, None]
     rows.append(["paper", "", *[None] * len(paper), *paper])
     return Table(

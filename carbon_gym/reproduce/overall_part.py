@@ -45,7 +45,7 @@ class OverallPart:
     """CO2, quality and latency of every policy, and what CCAR saves over the baselines."""
 
     name = "overall"
-    title = "All policies on both data sets (Table 1)"
+    title = "All policies (Table 1)"
 
     def worlds(self, plan: Plan) -> Sequence[World]:
         """Every policy on every data set, caches retained and evicted."""
@@ -62,10 +62,13 @@ class OverallPart:
             "paper's summary, and it decides the size of the saving: retained, an old cache is of "
             "use when the session comes back; evicted, every move costs the whole history. Both "
             f"are given. The summary does not list the four baselines; {', '.join(BASELINES)} "
-            "stand for them (ASSUMED), tuned on validation."
+            "stand for them (ASSUMED), tuned on validation fleets of the packaged scenario."
         )
-        blocks: list[Block] = [text, self._savings(plan, found), self._picture(worlds, found)]
-        blocks += [_table(dataset, leave, world, found) for dataset, leave, world in worlds]
+        blocks: list[Block] = [text, self._savings(plan, found), self._picture(plan, worlds, found)]
+        for dataset, leave, world in worlds:
+            name = f"overall-{dataset}-{leave}"
+            title = f"All policies: {plan.label(dataset)}, caches {CACHES[leave]}"
+            blocks.append(_table(name, title, world, found))
         return Section(self.name, self.title, blocks)
 
     def _savings(self, plan: Plan, found: Found) -> Table:
@@ -78,7 +81,7 @@ class OverallPart:
                 mine = found.rows(world, policy)
                 against = {name: (mine, found.rows(world, name)) for name in BASELINES}
                 cells = [saved(*against[name]) for name in BASELINES]
-                rows.append([policy, dataset, CACHES[leave], *cells])
+                rows.append([policy, plan.label(dataset), CACHES[leave], *cells])
                 for name, pair in against.items():
                     pairs[name].append(pair)
             means = [saved_on_average(pairs[name]) for name in BASELINES]
@@ -101,7 +104,9 @@ class OverallPart:
             frozenset(emphasis),
         )
 
-    def _picture(self, worlds: Sequence[tuple[str, str, World]], found: Found) -> Picture:
+    def _picture(
+        self, plan: Plan, worlds: Sequence[tuple[str, str, World]], found: Found
+    ) -> Picture:
         columns = len({dataset for dataset, _, _ in worlds})
         figure = new_figure(4.9 * columns + 1.2, 4.4 * len(ON_LEAVE))
         panels = figure.subplots(len(ON_LEAVE), columns, squeeze=False, sharex=True, sharey=True)
@@ -111,7 +116,7 @@ class OverallPart:
             axes.set_yticks(range(len(POLICIES)), list(reversed(POLICIES)), fontsize=8)
             axes.axvline(1.0, color="0.3", linewidth=0.8)
             axes.set(xlim=(0, _DRAWN_TO))
-            axes.set_title(f"{dataset}, caches {CACHES[leave]}", fontsize=10)
+            axes.set_title(f"{plan.label(dataset)}, caches {CACHES[leave]}", fontsize=10)
             plain(axes)
             axes.grid(axis="x", color="0.9", linewidth=0.8)
         for axes in panels[-1]:
@@ -121,8 +126,7 @@ class OverallPart:
             "CO2 of every policy",
             figure,
             "Bars of CO2 by policy relative to session-affinity, a panel for each data set and "
-            "for caches retained and evicted; CCAR's are shorter than those of all others that "
-            "keep the same bounds.",
+            "for caches retained and evicted.",
             f"CO2, {_REFERENCE} = 1, with 95 % intervals; bars beyond {_DRAWN_TO:g} are cut. "
             "clairvoyant and lower-bound know what no router knows; carbon-greedy and "
             "smallest-model keep no bound on quality.",
@@ -146,7 +150,7 @@ def _draw_bar(axes: Any, place: int, policy: str, co2: Measured | None) -> None:
     axes.text(at, place, f"{co2.value:.2f}", va="center", ha=side, fontsize=7, color=text_colour)
 
 
-def _table(dataset: str, leave: str, world: World, found: Found) -> Table:
+def _table(name: str, title: str, world: World, found: Found) -> Table:
     faircarbon = found.rows(world, "faircarbon")
     rows: list[list[Cell]] = []
     for policy in POLICIES:
@@ -168,8 +172,8 @@ def _table(dataset: str, leave: str, world: World, found: Found) -> Table:
     ccar = found.rows(world, "ccar")
     kept = [no_worse(ccar, faircarbon, figure) for figure in ("quality_predicted", "ttft_p95_s")]
     return Table(
-        f"overall-{dataset}-{leave}",
-        f"All policies: {dataset}, caches {CACHES[leave]}",
+        name,
+        title,
         [
             Column("policy", kind="text"),
             Column("CO2 relative", digits=3),
@@ -183,7 +187,8 @@ def _table(dataset: str, leave: str, world: World, found: Found) -> Table:
             Column("moves", "a session", digits=2),
         ],
         rows,
-        f"CO2 relative to {_REFERENCE}. Is ccar no worse than faircarbon? Mean predicted quality: "
+        f"CO2 relative to {_REFERENCE}, mean over fleets. Is ccar no worse than faircarbon? Mean "
+        "predicted quality: "
         f"{kept[0]}, P95 TTFT: {kept[1]} (paper: {QUALITY_AND_LATENCY}).",
         frozenset({POLICIES.index("ccar"), POLICIES.index("faircarbon")}),
     )

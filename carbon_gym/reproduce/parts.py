@@ -9,6 +9,7 @@ from carbon_gym.reproduce.ablation_part import AblationPart
 from carbon_gym.reproduce.beyond_part import BeyondPart
 from carbon_gym.reproduce.bounds_part import BoundsPart
 from carbon_gym.reproduce.break_even_part import BreakEvenPart
+from carbon_gym.reproduce.claims_part import ClaimsPart
 from carbon_gym.reproduce.gate_part import GatePart
 from carbon_gym.reproduce.grid_part import GridPart
 from carbon_gym.reproduce.length_part import LengthPart
@@ -19,6 +20,7 @@ from carbon_gym.reproduce.profiles_part import ProfilesPart
 from carbon_gym.reproduce.sensitivity_part import SensitivityPart
 
 PARTS: tuple[Part, ...] = (
+    ClaimsPart(),
     GridPart(),
     MissPart(),
     BreakEvenPart(),

@@ -38,6 +38,16 @@ class Plan:
     sessions: int | None = None
     quick: bool = False
 
+    def label(self, dataset: str) -> str:
+        """What a data set is called in the report: the user's file, or the packaged scenario."""
+        own = self.files.conversations
+        return dataset if own is None else own.name
+
+    @property
+    def labels(self) -> list[str]:
+        """Of all data sets, in order."""
+        return [self.label(dataset) for dataset in self.datasets]
+
 
 @dataclass(frozen=True, slots=True)
 class World:

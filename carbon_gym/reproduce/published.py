@@ -28,10 +28,14 @@ class Published:
     label: str = "PUBLISHED"
 
     @property
+    def number(self) -> str:
+        """Without its unit: ``16.1``, ``2.7–5.9``."""
+        return f"{self.value:g}" if self.high is None else f"{self.value:g}–{self.high:g}"
+
+    @property
     def text(self) -> str:
         """As the paper would write it: ``16.1 %``, ``2.7–5.9 x``."""
-        ends = f"{self.value:g}" if self.high is None else f"{self.value:g}–{self.high:g}"
-        return f"{ends} {self.unit}".rstrip()
+        return f"{self.number} {self.unit}".rstrip()
 
     def difference(self, ours: float) -> float:
         """Ours less the published number; from the nearer end of a range, 0 inside it."""

@@ -60,7 +60,7 @@ class ReproduceFile(WorkFile):
         for world in content["worlds"].values():
             world["key"], dict(world["facts"])
             for policy in world["policies"].values():
-                policy["key"], [row["fleet"] for row in policy["rows"]]
+                policy["key"], [(row["fleet"], row["co2_g"]) for row in policy["rows"]]
 
     def known(self, world: str) -> Known:
         """Keys of what there is of a world."""

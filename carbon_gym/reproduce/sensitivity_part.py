@@ -69,7 +69,7 @@ class SensitivityPart:
             return Section(self.name, self.title, ["Only in the full report on two data sets."])
         plan = own
         text = (
-            f"CO2 saved over faircarbon under the same rules; data set {plan.datasets[0]}, "
+            f"CO2 saved over faircarbon under the same rules; data set {plan.labels[0]}, "
             f"{plan.sensitivity_fleets} fleets of each setting. The gate of `ccar` is the shipped "
             "one, fitted and tuned under the default rules and not fitted again for a setting "
             "(`docs/semantics.md` fits it anew); `ccar-no-gate` has nothing that was fitted. "

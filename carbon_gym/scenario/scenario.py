@@ -9,12 +9,12 @@ from typing import Any, Final, Self
 from pydantic import model_validator
 
 from carbon_gym.errors import did_you_mean
+from carbon_gym.scenario.fleet import Fleet
 from carbon_gym.scenario.schema import (
     Bounds,
     Caches,
     Capacity,
     EnergyProfile,
-    Fleet,
     Grid,
     Quality,
     Seeds,

@@ -40,13 +40,15 @@ def evaluation_days(
     split: Split | None = None,
     sessions_per_fleet: int | None = None,
     min_turns: int = 1,
+    once: bool = False,
 ) -> Days:
     """Deal the sessions of a file to N days.
 
     Without arrivals, sessions are shuffled by a keyed draw and dealt to the days in turn, going
     round, so that none repeats within a day; every one is evaluated at least once unless
     `sessions_per_fleet` asks for too few. A day takes `sessions_per_fleet` sessions, or
-    max(min(S, 3000), ceil(S / N)).
+    max(min(S, 3000), ceil(S / N)); with `once` the file is cut into N days, so that every session
+    is evaluated exactly once.
 
     With arrivals, a session belongs to the day (UTC, or since the start of the trace) of its
     first turn; the first N days count. `sessions_per_fleet` then only thins a day, by a keyed draw.
@@ -59,6 +61,7 @@ def evaluation_days(
         split: Only sessions of this split; None: all.
         sessions_per_fleet: Sessions per day; None: see above.
         min_turns: Only sessions with at least so many turns in the file.
+        once: Where `sessions_per_fleet` is None and there are no arrivals, no session repeats.
 
     Raises:
         InputError: If no session is left, or days or sessions are not positive.
@@ -75,7 +78,7 @@ def evaluation_days(
             f"{split or 'taken'}{f' with at least {min_turns} turns' if min_turns > 1 else ''}"
         )
     if conversations.arrival_s is None:
-        dealt, more = _deal(conversations, chosen, days, sessions_per_fleet, seeds)
+        dealt, more = _deal(conversations, chosen, days, sessions_per_fleet, seeds, once)
     else:
         dealt, more = _by_arrival(conversations, chosen, days, sessions_per_fleet, seeds)
     return Days(dealt, (*notes, *more))
@@ -121,15 +124,27 @@ def keyed_order(keys: NDArray[np.uint64], seed: int, stream: str, component: int
 
 
 def _deal(
-    conversations: Conversations, chosen: Ints, days: int, wanted: int | None, seeds: Seeds
+    conversations: Conversations,
+    chosen: Ints,
+    days: int,
+    wanted: int | None,
+    seeds: Seeds,
+    once: bool,
 ) -> tuple[tuple[Ints, ...], tuple[str, ...]]:
     total = len(chosen)
+    order = keyed_order(conversations.session_key[chosen], seeds.arrivals, "deal")
+    shuffled = chosen[order]
+    if wanted is None and once:
+        parts = np.split(shuffled, np.linspace(0, total, days + 1).astype(np.int64)[1:-1])
+        note = (
+            f"{total} sessions dealt to {days} days, each once, by a keyed draw (seeds.arrivals = "
+            f"{seeds.arrivals})"
+        )
+        return tuple(np.sort(part) for part in parts), (note,)
     if wanted is None:
         size = max(min(total, DEFAULT_SESSIONS), -(-total // days))
     else:
         size = min(wanted, total)
-    order = keyed_order(conversations.session_key[chosen], seeds.arrivals, "deal")
-    shuffled = chosen[order]
     dealt = tuple(np.sort(shuffled[(np.arange(size) + day * size) % total]) for day in range(days))
     note = (
         f"{total} sessions dealt to {days} days of {size} by a keyed draw (seeds.arrivals = "

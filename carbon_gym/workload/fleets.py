@@ -125,7 +125,11 @@ class Fleets:
         return self._build(sessions, fleet_index, origin_unix_s)
 
     def plan(
-        self, days: int, split: Split | None = None, sessions_per_fleet: int | None = None
+        self,
+        days: int,
+        split: Split | None = None,
+        sessions_per_fleet: int | None = None,
+        once: bool = False,
     ) -> Days:
         """Sessions of the file for every evaluation day; see `evaluation_days`."""
         return evaluation_days(
@@ -136,6 +140,7 @@ class Fleets:
             split,
             sessions_per_fleet,
             self.workload.min_turns,
+            once,
         )
 
     def day_trace(self, plan: Days, day: int, origin_unix_s: int) -> Trace:

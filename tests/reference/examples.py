@@ -11,19 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from carbon_gym.scenario.schema import (
-    Ability,
-    Bounds,
-    Caches,
-    Capacity,
-    EnergyProfile,
-    Fleet,
-    Gpu,
-    Grid,
-    Model,
-    Quality,
-    Region,
-)
+from carbon_gym.scenario.fleet import Ability, Fleet, Gpu, Model, Region
+from carbon_gym.scenario.schema import Bounds, Caches, Capacity, EnergyProfile, Grid, Quality
 from carbon_gym.workload.trace import Trace
 
 from .simulator import ReferenceSimulator

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from carbon_gym.scenario.schema import EnergyProfile, Gpu, Model
+    from carbon_gym.scenario.fleet import Gpu, Model
+    from carbon_gym.scenario.schema import EnergyProfile
 
 USABLE_MEMORY_SHARE = 0.9
 """Share of the GPU memory that weights and caches may fill (DERIVED, SPEC §1)."""

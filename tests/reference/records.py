@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from carbon_gym.scenario.schema import Fleet
+    from carbon_gym.scenario.fleet import Fleet
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,8 @@ from .capacity import Served, Unit, unit_of, units_with_room
 from .records import Outcome, Quote, deployments
 
 if TYPE_CHECKING:
-    from carbon_gym.scenario.schema import (
-        Bounds,
-        Caches,
-        Capacity,
-        EnergyProfile,
-        Fleet,
-        Grid,
-        Quality,
-    )
+    from carbon_gym.scenario.fleet import Fleet
+    from carbon_gym.scenario.schema import Bounds, Caches, Capacity, EnergyProfile, Grid, Quality
     from carbon_gym.workload.trace import Trace
 
 

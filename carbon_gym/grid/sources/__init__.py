@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from carbon_gym.errors import InputError, did_you_mean
 from carbon_gym.grid.layouts import Published
 from carbon_gym.grid.sources import caiso, eia, entsoe, neso, plain, watttime
 from carbon_gym.grid.sources.content import Content
+
+_Published = Callable[[Sequence[Content], Collection[str] | None], list[Published]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +20,20 @@ class Source:
     Attributes:
         title: For people.
         matches: Whether a file is in it, by its columns or keys.
-        published: What files in it publish, `NAMELESS` where they do not name the zone.
+        published: What files in it publish, of the zones wanted where they have many (None: of
+            all), and of `NAMELESS` where they do not name the zone.
         note: What a user should know about the numbers; "" for nothing.
     """
 
     title: str
     matches: Callable[[Content], bool]
-    published: Callable[[Sequence[Content]], list[Published]]
+    published: _Published
     note: str = ""
+
+
+def _whole(published: Callable[[Sequence[Content]], list[Published]]) -> _Published:
+    """Of a format whose files have few zones: all of them, whatever is wanted."""
+    return lambda contents, wanted: published(contents)
 
 
 _BY_FUEL = (
@@ -36,16 +44,22 @@ FORMATS: dict[str, Source] = {
     "watttime": Source(
         "WattTime",
         watttime.matches,
-        watttime.published,
+        _whole(watttime.published),
         "WattTime's co2_moer is a marginal rate; do not mix it with averages",
     ),
     "neso": Source(
-        "NESO carbon intensity", neso.matches, neso.published, "direct emissions, not life cycle"
+        "NESO carbon intensity",
+        neso.matches,
+        _whole(neso.published),
+        "direct emissions, not life cycle",
     ),
     "eia": Source("EIA-930 generation by fuel", eia.matches, eia.published, _BY_FUEL),
     "entsoe": Source("ENTSO-E generation per type", entsoe.matches, entsoe.published, _BY_FUEL),
     "caiso": Source(
-        "CAISO 5-minute", caiso.matches, caiso.published, "direct emissions, not life cycle"
+        "CAISO 5-minute",
+        caiso.matches,
+        _whole(caiso.published),
+        "direct emissions, not life cycle",
     ),
     "electricity-maps": Source("Electricity Maps export", plain.is_export, plain.published),
     "long": Source("long CSV", plain.is_long, plain.published),

@@ -78,9 +78,10 @@ def _ratio(co2: Content, supply: Content, day: str) -> Published:
     tonnes_per_h, power_mw = _sums(co2, day), _sums(supply, day)
     rows = []
     for at, (tonnes, row) in tonnes_per_h.items():
-        # t/h over MW is t/MWh; 1,000 g/kWh each.
+        # t/h over MW is t/MWh; 1,000 g/kWh each. What is exported may be credited with more than
+        # all the rest emits.
         if at in power_mw and power_mw[at][0] > 0:
-            rows.append((at, 1000 * tonnes / power_mw[at][0], co2.sheet.lines[row]))
+            rows.append((at, max(1000 * tonnes / power_mw[at][0], 0.0), co2.sheet.lines[row]))
     if not rows:
         raise InputError(
             f"{co2.path}: has no time in common with {supply.path}; give both files of {day}"
@@ -89,15 +90,22 @@ def _ratio(co2: Content, supply: Content, day: str) -> Published:
 
 
 def _sums(content: Content, day: str) -> dict[int, tuple[float, int]]:
-    """Sum over the columns of each row that is not empty, by time."""
+    """Sum over the columns of each row that has all of them, by time.
+
+    A column that is empty all day is left out; a cell that is empty in another makes a hole.
+    """
     table = content.sheet
     time = content.column("time")
     assert time is not None
-    columns = [index for index, name in enumerate(table.header) if index != time and name]
+    columns = [
+        index
+        for index, name in enumerate(table.header)
+        if index != time and name and any(cell.strip() for cell in table.cells(index))
+    ]
     filled = [
         row
         for row, cells in enumerate(table.rows)
-        if any(cells[column].strip() for column in columns)
+        if columns and all(cells[column].strip() for column in columns)
     ]
     # The last row of a day is the midnight of the next one.
     filled = [row for row in filled if row == 0 or table.rows[row][time].strip() != "00:00"]
@@ -110,13 +118,17 @@ def _sums(content: Content, day: str) -> dict[int, tuple[float, int]]:
     )
     sums: dict[int, tuple[float, int]] = {}
     for at, row in zip(times.tolist(), filled, strict=True):
-        texts = [(column, table.rows[row][column].strip()) for column in columns]
-        values = [
-            number(text, f"{content.place(row)}: {table.header[column]}")
-            for column, text in texts
-            if text
-        ]
-        sums[at] = (sum(values), row)
+        total = sum(
+            number(table.rows[row][column], f"{content.place(row)}: {table.header[column]}")
+            for column in columns
+        )
+        if at in sums and sums[at][0] != total:
+            raise InputError(
+                f"{content.place(row)}: the time {table.rows[row][time].strip()!r} is there twice, "
+                f"with {total:g} in all and, in row {table.lines[sums[at][1]]}, {sums[at][0]:g}; "
+                "keep one of the two"
+            )
+        sums.setdefault(at, (total, row))
     return sums
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
@@ -20,6 +21,7 @@ from carbon_gym.grid.times import unix_s_on_clock
 
 NAMELESS = ""
 """Zone of a file that does not say which it is of; the user names it."""
+_THOUSANDS = re.compile(r"\s*[-+]?\d{1,3}(,\d{3})+(\.\d*)?\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,11 @@ class Content:
     def name(self) -> str:
         """Name of the file, without its folder."""
         return Path(self.path).name
+
+    @property
+    def counted(self) -> str:
+        """What the places in errors count."""
+        return "entry" if self.table is None else "row"
 
     @property
     def header(self) -> tuple[str, ...]:
@@ -80,7 +87,7 @@ def read_content(path: str | Path) -> Content:
             line = getattr(error, "lineno", None)
             where = shown if line is None else f"{shown}, row {line}"
             raise InputError(f"{where}: is not valid JSON; fetch the file again") from None
-    first = text.splitlines()[0]
+    first = text.partition("\n")[0]
     tabs = "\t" in first and "," not in first
     return Content(shown, table_in(shown, text, "\t" if tabs else ","))
 
@@ -148,7 +155,7 @@ def instants(
 
 
 def number(text: str, found: str) -> float:
-    """A finite number, with commas between thousands or without.
+    """A finite number, with commas between thousands or without; never a decimal comma.
 
     Args:
         text: As it stands in the file.
@@ -157,8 +164,15 @@ def number(text: str, found: str) -> float:
     Raises:
         InputError: It is none.
     """
+    if "," in text:
+        if not _THOUSANDS.fullmatch(text):
+            raise InputError(
+                f"{found} is {text!r}, which is not a number; write a point before decimals, and "
+                "commas only between thousands"
+            )
+        text = text.replace(",", "")
     try:
-        value = float(text.replace(",", "")) if "_" not in text else math.nan
+        value = float(text) if "_" not in text else math.nan
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
@@ -241,6 +255,11 @@ def entries_at(content: Content, *keys: str) -> list[dict[str, Any]]:
             raise InputError(f"{where}: the key {key!r} is missing; give the whole answer")
         data = data[key]
         where = f"{where}, {key}"
+    return mappings_in(data, where)
+
+
+def mappings_in(data: object, where: str) -> list[dict[str, Any]]:
+    """A list of mappings; `InputError` where it is something else, or empty."""
     if not isinstance(data, list) or not data:
         raise InputError(f"{where}: a list of entries is needed; give the whole answer")
     for index, entry in enumerate(data, 1):

@@ -7,7 +7,7 @@ The six-month files of balancing authorities (EIA930_BALANCE_*.csv) and answers 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC
 
 from carbon_gym.errors import InputError
@@ -78,20 +78,23 @@ def matches(content: Content) -> bool:
     return _TIME in names or {"period", "respondent", "fueltype"} <= names
 
 
-def published(contents: Sequence[Content]) -> list[Published]:
-    """Intensity of the balancing authorities of all files, by the codes of the EIA."""
-    parts: list[Published] = []
-    for content in contents:
-        if content.table is None:
-            parts += intensity_of(_json(content), content.path, "entry")
-        elif _TIME in content.header:
-            parts += intensity_of(_balance(content), content.path)
-        else:
-            parts += intensity_of(_api_csv(content), content.path)
-    return parts
+def published(
+    contents: Sequence[Content], wanted: Collection[str] | None = None
+) -> list[Published]:
+    """Intensity of the balancing authorities of all files, by the codes of the EIA.
+
+    The API hands out 5,000 rows at a time, so one hour may stand in two files.
+    """
+    return intensity_of([(content, _rows(content, wanted)) for content in contents], wanted)
 
 
-def _balance(content: Content) -> Iterator[Generation]:
+def _rows(content: Content, wanted: Collection[str] | None) -> Iterator[Generation]:
+    if content.table is None:
+        return _json(content)
+    return _balance(content, wanted) if _TIME in content.header else _api_csv(content)
+
+
+def _balance(content: Content, wanted: Collection[str] | None) -> Iterator[Generation]:
     table = content.sheet
     zone, time = content.column("balancing authority"), content.column(_TIME)
     if zone is None or time is None:
@@ -105,6 +108,8 @@ def _balance(content: Content) -> Iterator[Generation]:
         name = cells[zone].strip()
         if not name:
             raise InputError(f"{content.place(row)}: the balancing authority is empty; fill it in")
+        if wanted is not None and name not in wanted:
+            continue
         for column, (source, fuel) in columns.items():
             text = cells[column].strip()
             mw = number(text, f"{content.place(row)}: {table.header[column]}") if text else None
@@ -115,10 +120,12 @@ def _fuel_columns(content: Content) -> dict[int, tuple[str, str]]:
     """Columns of generation, with source and fuel: as adjusted by the EIA where it did."""
     by_source: dict[str, tuple[int, bool]] = {}
     for index, name in enumerate(content.header):
-        found = _GENERATION.match(name)
+        found = _GENERATION.match(" ".join(name.split()))
         if found is None or found[2] == "(imputed)":
             continue
-        source, adjusted = found[1], found[2] == "(adjusted)"
+        # The EIA spells one heading so, since 2024.
+        source = found[1].replace("solar witho ", "solar with ")
+        adjusted = found[2] == "(adjusted)"
         if source not in FUEL_OF_NAME:
             raise InputError(
                 f"{content.path}, row 1: the fuel {source!r} is not known; it must be one of "
@@ -163,11 +170,11 @@ def _api_csv(content: Content) -> Iterator[Generation]:
     )
     for row, at in enumerate(times.tolist()):
         cells, place = table.rows[row], content.place(row)
-        text, code = cells[value].strip(), cells[fuel].strip()
+        text, code, name = cells[value].strip(), cells[fuel].strip(), cells[zone].strip()
+        if not name:
+            raise InputError(f"{place}: the respondent is empty; fill it in")
         mw = number(text, f"{place}: value") if text else None
-        yield Generation(
-            cells[zone].strip(), at - _HOUR_S, _fuel(code, place), code, mw, table.lines[row]
-        )
+        yield Generation(name, at - _HOUR_S, _fuel(code, place), code, mw, table.lines[row])
 
 
 def _fuel(code: str, place: str) -> str:

@@ -7,7 +7,7 @@ for each type), and the monthly files of the file library (tabs or commas).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from datetime import UTC
 
 import numpy as np
@@ -47,8 +47,24 @@ FUEL_OF_TYPE = {
 ASSUMED)."""
 _NOTHING = frozenset({"", "-", "n/e", "n/a"})
 _OLD = re.compile(r"(.+?)\s+- actual aggregated \[mw\]$")
-_TIMES = ("%d.%m.%Y %H:%M", "%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M")
+_TIMES = tuple(
+    form + offset
+    for form in ("%d.%m.%Y %H:%M", "%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M")
+    for offset in ("", "%z")
+)
 _EXAMPLE = "31/01/2025 13:00:00 - 31/01/2025 14:00:00"
+_POWER = (
+    "generation (mw)",
+    "generation [mw]",
+    "actual generation (mw)",
+    "actualgenerationoutput[mw]",
+    "actualgenerationoutput(mw)",
+    "actualgenerationoutput",
+)
+_AREA_TYPES = ("CTY", "BZN", "CTA")
+"""Of an area that a file has as several: the first of these is read."""
+_OFFSETS = {"(CEST)": "+02:00", "(CET)": "+01:00", "(UTC)": "+00:00"}
+"""What the present site writes after a local time of a day on which the clock is set."""
 
 
 def matches(content: Content) -> bool:
@@ -61,13 +77,20 @@ def matches(content: Content) -> bool:
     )
 
 
-def published(contents: Sequence[Content]) -> list[Published]:
+def published(
+    contents: Sequence[Content], wanted: Collection[str] | None = None
+) -> list[Published]:
     """Intensity of the areas of all files, by their short codes."""
-    parts: list[Published] = []
-    for content in contents:
-        rows = _old(content) if any(map(_OLD.match, content.header)) else _by_row(content)
-        parts += intensity_of(rows, content.path)
-    return parts
+    return intensity_of(
+        [
+            (
+                content,
+                _old(content) if any(map(_OLD.match, content.header)) else _by_row(content, wanted),
+            )
+            for content in contents
+        ],
+        wanted,
+    )
 
 
 def _old(content: Content) -> Iterator[Generation]:
@@ -78,82 +101,116 @@ def _old(content: Content) -> Iterator[Generation]:
         if found:
             columns[index] = (found[1], _fuel(found[1], f"{content.path}, row 1"))
     area = content.column("area")
-    times = _times(content, None)
-    for row, at in enumerate(times.tolist()):
-        zone = _area(table.rows[row][area] if area is not None else "", content.place(row))
+    # The day on which the clock is set forward has the hour that it skips, without values.
+    rows = [
+        row
+        for row, cells in enumerate(table.rows)
+        if any(cells[column].strip().lower() not in _NOTHING for column in columns)
+    ]
+    zones = [
+        _area(table.rows[row][area] if area is not None else "", content.place(row)) for row in rows
+    ]
+    times = _times(content, rows, zones)
+    for row, zone, at in zip(rows, zones, times.tolist(), strict=True):
         for column, (kind, fuel) in columns.items():
             place = f"{content.place(row)}: {table.header[column]}"
             mw = _power(table.rows[row][column], place)
             yield Generation(zone, at, fuel, kind, mw, table.lines[row])
 
 
-def _by_row(content: Content) -> Iterator[Generation]:
+def _by_row(content: Content, wanted: Collection[str] | None) -> Iterator[Generation]:
     table = content.sheet
     kind = content.column("production type", "productiontype")
-    power = content.column(
-        "generation (mw)",
-        "actual generation (mw)",
-        "actualgenerationoutput[mw]",
-        "actualgenerationoutput",
-    )
+    power = content.column(*_POWER)
     area = content.column("areamapcode", "mapcode", "area", "areadisplayname", "areaname")
     if kind is None or power is None or area is None:
         raise InputError(
             f"{content.path}, row 1: columns of the area, the production type and the generation "
             "in MW are needed; give the table as the platform exports it"
         )
-    rows = _rows_of_countries(content)
-    times = _times(content, rows)
-    for row, at in zip(rows, times.tolist(), strict=True):
-        cells, place = table.rows[row], content.place(row)
-        name = cells[kind].strip().lower()
-        zone = _area(cells[area], place)
-        mw = _power(cells[power], f"{place}: {table.header[power]}")
+    all_zones = [_area(cell, content.place(row)) for row, cell in enumerate(table.cells(area))]
+    rows = [
+        row
+        for row in _rows_once(content, all_zones)
+        if (wanted is None or all_zones[row] in wanted)
+        and table.rows[row][power].strip().lower() not in _NOTHING
+    ]
+    kinds = [table.rows[row][kind].strip().lower() for row in rows]
+    zones = [all_zones[row] for row in rows]
+    times = _times(content, rows, list(zip(zones, kinds, strict=True)))
+    for row, zone, name, at in zip(rows, zones, kinds, times.tolist(), strict=True):
+        place = content.place(row)
+        mw = _power(table.rows[row][power], f"{place}: {table.header[power]}")
         yield Generation(zone, at, _fuel(name, place), name, mw, table.lines[row])
 
 
-def _rows_of_countries(content: Content) -> list[int]:
-    """Rows of whole countries where the file also has bidding zones and control areas."""
-    rows = list(range(len(content.sheet.rows)))
+def _rows_once(content: Content, zones: Sequence[str]) -> list[int]:
+    """Rows of each area as one type: country, bidding zone, control area, or several in one.
+
+    The file library has an area as ``CTY`` and ``BZN`` in rows of their own, or in one row as
+    ``BZN/CTA/CTY``.
+    """
     column = content.column("areatypecode")
     if column is None:
-        return rows
+        return list(range(len(zones)))
     types = [cell.strip().upper() for cell in content.sheet.cells(column)]
-    countries = [row for row in rows if types[row] in ("CTY", "COUNTRY")]
-    return countries or rows
+    best: dict[str, str] = {}
+    for zone, of_type in zip(zones, types, strict=True):
+        if zone not in best or _rank(of_type) < _rank(best[zone]):
+            best[zone] = of_type
+    return [row for row, zone in enumerate(zones) if types[row] == best[zone]]
 
 
-def _times(content: Content, rows: Sequence[int] | None) -> NDArray[np.int64]:
-    """Start of each interval, from a column that says its time zone, or whose cells do."""
+def _rank(area_type: str) -> int:
+    names = area_type.split("/")
+    return next((rank for rank, name in enumerate(_AREA_TYPES) if name in names), len(_AREA_TYPES))
+
+
+def _times(content: Content, rows: Sequence[int], series: Sequence[Hashable]) -> NDArray[np.int64]:
+    """Start of each interval, from a column that says its time zone, or whose cells do.
+
+    Args:
+        content: The file.
+        rows: Numbers of the rows to read.
+        series: What each of them belongs to, in which a local time comes twice only in autumn.
+    """
     table = content.sheet
     names = content.header
     column = next((i for i, name in enumerate(names) if name.startswith(("mtu", "datetime"))), None)
     if column is None:
         raise InputError(f"{content.path}, row 1: there is no column 'MTU (UTC)'; export it too")
     cells = table.cells(column, rows)
-    chosen = range(len(table.rows)) if rows is None else rows
-    starts = [re.sub(r"\(.*\)", "", cell.split(" - ")[0]).strip() for cell in cells]
+    starts = [_start(cell) for cell in cells]
     said = names[column] + " " + (cells[0] if cells else "")
 
     def place(index: int) -> str:
-        return content.place(chosen[index])
+        return content.place(rows[index])
 
     if re.search(r"\butc\b", said, re.IGNORECASE) or "updatetime" in "".join(names):
         return instants(starts, place, table.header[column], UTC, _TIMES, _EXAMPLE)
-    if re.search(r"\bcet\b", said, re.IGNORECASE):
-        # The repeated hour is told by the order of the rows, which a table by type does not have.
-        if rows is not None:
-            raise InputError(
-                f"{content.path}, row 1: the times are local ({table.header[column]}); export the "
-                "table in UTC"
-            )
+    if re.search(r"\bcest?\b", said, re.IGNORECASE):
         return local_instants(
-            starts, place, table.header[column], "Europe/Brussels", _TIMES, _EXAMPLE
+            starts,
+            place,
+            table.header[column],
+            "Europe/Brussels",
+            _TIMES,
+            _EXAMPLE,
+            series,
         )
     raise InputError(
         f"{content.path}, row 1: the column {table.header[column]!r} does not say its time zone; "
         "export the table in UTC"
     )
+
+
+def _start(cell: str) -> str:
+    """First time of an interval, with its offset where it says one."""
+    start = cell.split(" - ")[0].strip()
+    for name, offset in _OFFSETS.items():
+        if start.endswith(name):
+            return start.removesuffix(name).rstrip() + offset
+    return start
 
 
 def _area(text: str, place: str) -> str:

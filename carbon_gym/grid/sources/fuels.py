@@ -6,13 +6,13 @@ altogether, since what it gives back was counted when it was generated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from carbon_gym.errors import InputError
 from carbon_gym.grid.layouts import Published
 from carbon_gym.grid.series import iso_utc
-from carbon_gym.grid.sources.content import part_of
+from carbon_gym.grid.sources.content import Content, part_of
 
 FACTOR_G_PER_KWH: dict[str, float] = {
     "coal": 820.0,
@@ -33,6 +33,9 @@ oil: UK Parliamentary Office of Science and Technology (2006), as used by Electr
 other, unknown and waste count as 700, the mix of what is burnt without being named."""
 STORAGE = "storage"
 """A fuel that is left out."""
+LATE_S = 86_400
+"""A source that falls silent for less than this before the end of a zone is late, s (ASSUMED:
+publishers fill in the last hours afterwards)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,57 +60,84 @@ class Generation:
     line: int
 
 
-def intensity_of(
-    generation: Iterable[Generation], path: str, counted: str = "row"
-) -> list[Published]:
-    """Carbon intensity of the zones of a file.
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a source gave, MW, with its fuel, and the file and line that say so."""
 
-    A source that a zone reports before and after a time but not at it makes a hole there, as does a
-    time at which nothing is generated: what is missing is never taken for 0.
+    fuel: str
+    mw: float
+    file: int
+    line: int
+
+
+_ByTime = dict[int, dict[str, _Given]]
+"""Seconds since 1970-01-01 UTC, then the name of the source."""
+
+
+def intensity_of(
+    files: Sequence[tuple[Content, Iterable[Generation]]],
+    wanted: Collection[str] | None = None,
+) -> list[Published]:
+    """Carbon intensity of the zones of some files, which may share zones and times.
+
+    A source that a zone reports before and after a time but not at it makes a hole there, as do one
+    that falls silent less than `LATE_S` before the end, and a time at which nothing is generated:
+    what is missing is never taken for 0.
 
     Args:
-        generation: In any order.
-        path: Of the file.
-        counted: What the lines count: "row" or "entry".
+        files: Each with what it reports, in any order.
+        wanted: Zones to take; None: all.
 
     Raises:
-        InputError: A source twice at the same time with two values, or no time with a value.
+        InputError: A source twice at the same time with two values.
     """
-    by_zone: dict[str, dict[int, dict[str, Generation]]] = {}
-    for entry in generation:
-        if entry.fuel == STORAGE:
-            continue
-        at_time = by_zone.setdefault(entry.zone, {}).setdefault(entry.unix_s, {})
-        earlier = at_time.get(entry.source)
-        if earlier is not None and earlier.mw != entry.mw:
-            raise InputError(
-                f"{path}, {counted} {entry.line}: {entry.zone} has {entry.source!r} twice at "
-                f"{iso_utc(entry.unix_s)}, first in {counted} {earlier.line}; keep one"
-            )
-        at_time[entry.source] = entry
-    return [
-        part_of(zone, path, _intensities(by_time), counted) for zone, by_time in by_zone.items()
-    ]
+    by_zone: dict[str, _ByTime] = {}
+    for file, (content, generation) in enumerate(files):
+        for entry in generation:
+            if entry.mw is None or entry.fuel == STORAGE:
+                continue
+            if wanted is not None and entry.zone not in wanted:
+                continue
+            at_time = by_zone.setdefault(entry.zone, {}).setdefault(entry.unix_s, {})
+            earlier = at_time.get(entry.source)
+            if earlier is not None and earlier.mw != entry.mw:
+                before = files[earlier.file][0]
+                raise InputError(
+                    f"{content.path}, {content.counted} {entry.line}: {entry.zone} has "
+                    f"{entry.source!r} twice at {iso_utc(entry.unix_s)}, as {entry.mw:g} and, in "
+                    f"{before.path}, {before.counted} {earlier.line}, as {earlier.mw:g}; keep one"
+                )
+            at_time[entry.source] = _Given(entry.fuel, entry.mw, file, entry.line)
+    parts: list[Published] = []
+    for zone, by_time in by_zone.items():
+        rows = list(_intensities(by_time))
+        for file, (content, _) in enumerate(files):
+            own = [row for of, row in rows if of == file]
+            if own:
+                parts.append(part_of(zone, content.path, own, content.counted))
+    return parts
 
 
-def _intensities(by_time: dict[int, dict[str, Generation]]) -> list[tuple[int, float, int]]:
-    """Time, gCO2eq/kWh and line, of the times at which every source is there."""
+def _intensities(by_time: _ByTime) -> Iterator[tuple[int, tuple[int, float, int]]]:
+    """File, and time, gCO2eq/kWh and line, of the times at which every source is there."""
     spans: dict[str, tuple[int, int]] = {}
     for time in sorted(by_time):
-        for source, entry in by_time[time].items():
-            if entry.mw is not None:
-                spans[source] = (spans.get(source, (time, time))[0], time)
-    rows = []
-    for time, sources in by_time.items():
-        given = {name: entry for name, entry in sources.items() if entry.mw is not None}
+        for source in by_time[time]:
+            spans[source] = (spans.get(source, (time, time))[0], time)
+    end = max(by_time)
+    spans = {
+        source: (first, end if end - last < LATE_S else last)
+        for source, (first, last) in spans.items()
+    }
+    for time, given in by_time.items():
         if any(
-            first <= time <= last and name not in given for name, (first, last) in spans.items()
+            first <= time <= last and source not in given for source, (first, last) in spans.items()
         ):
             continue
-        power = {name: max(entry.mw or 0.0, 0.0) for name, entry in given.items()}
+        power = {source: max(entry.mw, 0.0) for source, entry in given.items()}
         total = sum(power.values())
         if total <= 0:
             continue
-        grams = sum(FACTOR_G_PER_KWH[given[name].fuel] * mw for name, mw in power.items())
-        rows.append((time, grams / total, next(iter(sources.values())).line))
-    return rows
+        grams = sum(FACTOR_G_PER_KWH[given[source].fuel] * mw for source, mw in power.items())
+        first_given = next(iter(given.values()))
+        yield first_given.file, (time, grams / total, first_given.line)

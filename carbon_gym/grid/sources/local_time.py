@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -21,11 +21,12 @@ def local_instants(
     key: str,
     formats: Sequence[str] = (),
     example: str = "2021-01-31T13:00",
+    series: Sequence[Hashable] | None = None,
 ) -> NDArray[np.int64]:
     """Local times as seconds since 1970-01-01 UTC.
 
     A time of the hour that comes twice in autumn is read as the first of the two where it stands
-    for the first time in the file, as the second where it comes again.
+    for the first time in its series, as the second where it comes again.
 
     Args:
         cells: Their texts.
@@ -34,6 +35,7 @@ def local_instants(
         key: Of the time zone, like ``America/Los_Angeles``.
         formats: Beside ISO 8601, as of `datetime.strptime`.
         example: A time as it should be.
+        series: What each time belongs to; None: all to one.
 
     Returns:
         int64 (times,), multiples of 300.
@@ -42,14 +44,15 @@ def local_instants(
         InputError: A time that is none, or that the clock skipped in spring.
     """
     zone = _zone(key)
-    seen: set[datetime] = set()
+    seen: set[tuple[Hashable, datetime]] = set()
     seconds = np.empty(len(cells), np.int64)
     for index, cell in enumerate(cells):
         found = f"{place(index)}: {name}"
         moment = instant(cell, found, formats, zone, example)
-        if moment in seen:
+        key_of = (None if series is None else series[index], moment.replace(tzinfo=None))
+        if key_of in seen and moment.tzinfo is zone:
             moment = moment.replace(fold=1)
-        seen.add(moment.replace(fold=0))
+        seen.add(key_of)
         seconds[index] = unix_s_on_clock(moment, f"{found} is {cell!r}")
         if moment.tzinfo is zone and moment.astimezone(UTC).astimezone(zone).replace(
             tzinfo=None, fold=0

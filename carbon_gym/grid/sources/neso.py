@@ -6,6 +6,7 @@ Half-hourly, direct emissions of generation and imports, times in UTC.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from carbon_gym.errors import InputError
@@ -15,6 +16,7 @@ from carbon_gym.grid.sources.content import (
     entries_at,
     in_utc,
     instants,
+    mappings_in,
     number_at,
     part_of,
     series_in,
@@ -25,6 +27,17 @@ ZONE = "GB"
 """The zone of files of the whole country."""
 
 
+@dataclass(frozen=True, slots=True)
+class _HalfHour:
+    """One intensity of the API: its zone, where it stands, its time and what it is."""
+
+    zone: str
+    place: str
+    number: int
+    start: str
+    intensity: dict[str, Any]
+
+
 def matches(content: Content) -> bool:
     """Whether this is an answer of the API, or a CSV of the data portal.
 
@@ -32,8 +45,10 @@ def matches(content: Content) -> bool:
     """
     if content.table is None:
         data = content.data.get("data") if isinstance(content.data, dict) else None
-        inner = data.get("data") if isinstance(data, dict) else data
-        first = inner[0] if isinstance(inner, list) and inner else None
+        first = data[0] if isinstance(data, list) and data else data
+        inner = first.get("data") if isinstance(first, dict) else None
+        if isinstance(inner, list) and inner:
+            first = inner[0]
         return isinstance(first, dict) and "from" in first
     names = set(content.header)
     return {"datetime", "carbon_intensity", "wind_emb"} <= names or {"forecast", "actual"} <= names
@@ -41,40 +56,61 @@ def matches(content: Content) -> bool:
 
 def published(contents: Sequence[Content]) -> list[Published]:
     """Values of all files."""
-    return [_json(content) if content.table is None else _csv(content) for content in contents]
+    parts: list[Published] = []
+    for content in contents:
+        parts += _json(content) if content.table is None else [_csv(content)]
+    return parts
 
 
-def _json(content: Content) -> Published:
+def _json(content: Content) -> list[Published]:
     data = content.data.get("data") if isinstance(content.data, dict) else None
-    regional = isinstance(data, dict)
-    entries = entries_at(content, "data", "data") if regional else entries_at(content, "data")
-    zone = ZONE
-    if regional:
-        zone = text_at(data, "shortname", f"{content.path}, data")  # type: ignore[arg-type]
-    found = list(_intensities(content.path, entries))
-    # Regions are forecast only; for the country a forecast would be another series.
-    key = "actual" if any("actual" in intensity for _, intensity in found) else "forecast"
-    times = instants(
-        [text_at(entry, "from", place) for (place, _), entry in zip(found, entries, strict=True)],
-        lambda index: found[index][0],
-        "from",
-        None,
+    found = list(
+        _of_region(content.path, data, f"{content.path}, data")
+        if isinstance(data, dict)
+        else _half_hours(content.path, entries_at(content, "data"))
     )
-    rows = []
-    for index, (place, intensity) in enumerate(found):
-        value = number_at(intensity, key, place)
+    # Regions are forecast only; for the country a forecast would be another series.
+    key = "actual" if any("actual" in one.intensity for one in found) else "forecast"
+    times = instants(
+        [one.start for one in found], lambda index: found[index].place, "from", None
+    ).tolist()
+    rows: dict[str, list[tuple[int, float, int]]] = {}
+    for one, at in zip(found, times, strict=True):
+        value = number_at(one.intensity, key, one.place)
         if value is not None:
-            rows.append((int(times[index]), value, index + 1))
-    return part_of(zone, content.path, rows, "entry")
+            rows.setdefault(one.zone, []).append((at, value, one.number))
+    return [part_of(zone, content.path, of_zone, "entry") for zone, of_zone in rows.items()]
 
 
-def _intensities(path: str, entries: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for index, entry in enumerate(entries, 1):
-        place = f"{path}, entry {index}"
-        intensity = entry.get("intensity")
-        if not isinstance(intensity, dict):
-            raise InputError(f"{place}: 'intensity' is missing; fetch the file again")
-        yield place, intensity
+def _half_hours(path: str, entries: list[dict[str, Any]]) -> Iterator[_HalfHour]:
+    """Of the country, of regions by half-hour, or of half-hours by region."""
+    for number, entry in enumerate(entries, 1):
+        place = f"{path}, entry {number}"
+        if "data" in entry:
+            yield from _of_region(path, entry, place)
+        elif "regions" in entry:
+            start = text_at(entry, "from", place)
+            for region in mappings_in(entry["regions"], f"{place}, regions"):
+                zone = text_at(region, "shortname", place)
+                yield _HalfHour(zone, place, number, start, _intensity(region, place))
+        else:
+            start = text_at(entry, "from", place)
+            yield _HalfHour(ZONE, place, number, start, _intensity(entry, place))
+
+
+def _of_region(path: str, region: dict[str, Any], where: str) -> Iterator[_HalfHour]:
+    zone = text_at(region, "shortname", where)
+    for number, entry in enumerate(mappings_in(region.get("data"), f"{where}, data"), 1):
+        place = f"{path}, entry {number}"
+        start = text_at(entry, "from", place)
+        yield _HalfHour(zone, place, number, start, _intensity(entry, place))
+
+
+def _intensity(entry: dict[str, Any], place: str) -> dict[str, Any]:
+    intensity = entry.get("intensity")
+    if not isinstance(intensity, dict):
+        raise InputError(f"{place}: 'intensity' is missing; fetch the file again")
+    return intensity
 
 
 def _csv(content: Content) -> Published:

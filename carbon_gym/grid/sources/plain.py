@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from carbon_gym.grid.layouts import LONG_VALUE_COLUMNS, Published, layout_of
@@ -25,16 +25,18 @@ def is_wide(content: Content) -> bool:
     return content.table is not None and bool(time_columns(content.table.header))
 
 
-def published(contents: Sequence[Content]) -> list[Published]:
-    """Values of all zones; an empty cell is a row that is missing.
+def published(
+    contents: Sequence[Content], wanted: Collection[str] | None = None
+) -> list[Published]:
+    """Values of the zones wanted, or of all; an empty cell is a row that is missing.
 
     A wide file whose only column is named by its unit is of a zone that it does not name.
     """
     parts: list[Published] = []
     for content in contents:
         layout = layout_of(content.sheet)
-        found = layout.published(layout.zones, skip_empty=True)
-        if len(found) == 1 and found[0].zone.lower() in LONG_VALUE_COLUMNS:
-            found = [replace(found[0], zone=NAMELESS)]
-        parts += found
+        nameless = len(layout.zones) == 1 and layout.zones[0].lower() in LONG_VALUE_COLUMNS
+        zones = layout.zones if wanted is None or nameless else wanted
+        found = layout.published(zones, skip_empty=True)
+        parts += [replace(part, zone=NAMELESS) for part in found] if nameless else found
     return parts

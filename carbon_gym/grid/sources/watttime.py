@@ -49,6 +49,10 @@ def _json(content: Content) -> Published:
     meta = content.data.get("meta")
     meta = meta if isinstance(meta, dict) else {}
     _check(content.path, meta.get("signal_type", SIGNALS[0]), meta.get("units", _UNITS))
+    if "generated_at" in meta:
+        raise InputError(
+            f"{content.path}: is a forecast (its meta has 'generated_at'); fetch /v3/historical"
+        )
     places = [f"{content.path}, entry {index}" for index in range(1, len(entries) + 1)]
     times = instants(
         [text_at(entry, "point_time", at) for entry, at in zip(entries, places, strict=True)],

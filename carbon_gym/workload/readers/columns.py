@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from carbon_gym.errors import InputError
+from carbon_gym.workload.log import Log
 from carbon_gym.workload.readers.files import MAX_TOKENS
 from carbon_gym.workload.trace import Ints
 
@@ -93,26 +94,59 @@ def find_columns(
 
 
 def names_with_log(
-    path: Path, log_column: str | None
+    path: Path,
+    log_column: str | None,
+    names: Mapping[str, tuple[str, ...]] = NAMES,
+    required: Sequence[str] = REQUIRED,
 ) -> tuple[Mapping[str, tuple[str, ...]], tuple[str, ...]]:
     """Names and required names for `find_columns` of a file with a log of where turns were served.
 
     Args:
         path: The file, for the message.
         log_column: What that column is called; None: there is none.
+        names: Canonical names of the format and what each may be called.
+        required: Canonical names that must be there.
 
     Raises:
-        InputError: The column says something else already.
+        InputError: The column says something else already, here or in the `tokens` format.
     """
     if log_column is None:
-        return NAMES, REQUIRED
-    for canonical, accepted in NAMES.items():
+        return names, tuple(required)
+    for canonical, accepted in (*names.items(), *NAMES.items()):
         if log_column in accepted:
             raise InputError(
                 f"{path}: line 1: column {log_column!r} says what {canonical} is, not where a turn "
                 "was served; name the column that holds model@GPU@region"
             )
-    return {**NAMES, LOG: (log_column,)}, (*REQUIRED, LOG)
+    return {**names, LOG: (log_column,)}, (*required, LOG)
+
+
+def log_of(path: Path, column: pd.Series[Any], name: str, lines: Ints) -> Log:
+    """Where every turn was served, by the names of a column, in file order.
+
+    Args:
+        path: The file.
+        column: Names, as text.
+        name: What the column is called in the file.
+        lines: int64 (N,), line of every row in the file.
+
+    Raises:
+        InputError: Naming the first line without a name.
+    """
+    import pandas as pd
+
+    spelling, spellings = pd.factorize(column.fillna("").to_numpy(dtype=object))
+    stripped = np.asarray([str(value).strip() for value in spellings], dtype=object)
+    code_of_spelling, names = pd.factorize(stripped)
+    code = code_of_spelling[spelling]
+    first = np.unique(code, return_index=True)[1]
+    for number, found in enumerate(names):
+        if not found:
+            raise InputError(
+                f"{path}: line {lines[first[number]]}: {name} is empty; every turn needs the "
+                "deployment that served it, as model@GPU@region; mend or drop the session"
+            )
+    return Log(path.name, name, tuple(names), lines[first], code.astype(np.int32))
 
 
 def refuse_ragged(path: Path, raw: bytes) -> None:

@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final, cast
 
@@ -23,6 +24,8 @@ _LARGEST_RATIO: Final = 200
 """Of decompressed to compressed bytes (ASSUMED; logs reach 50, a file of zeros 1,000)."""
 _HARMLESS_BYTES: Final = 1 << 28
 """Decompressed, whatever the ratio."""
+_LONGEST_LINE: Final = 1 << 29
+"""Bytes of the longest line (ASSUMED; a record of a million tokens has 4 MB)."""
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZIP_MAGIC: Final = b"PK\x03\x04"
@@ -42,6 +45,8 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     """
     if path.is_dir():
         raise InputError(f"{path}: is a directory; name one conversation file")
+    if path.exists() and not path.is_file():  # it is read twice: to tell its format, and whole
+        raise InputError(f"{path}: is a pipe or a device; save its content and name that file")
     try:
         with path.open("rb") as plain:
             magic = plain.read(4)
@@ -50,7 +55,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
                 with gzip.GzipFile(fileobj=plain) as stream:
                     yield _bounded(path, cast(IO[bytes], stream))
             elif magic == _ZIP_MAGIC:
-                with zipfile.ZipFile(plain) as archive, archive.open(_member(path, archive)) as of:
+                with _zip_stream(path, plain) as of:
                     yield _bounded(path, of)
             elif path.suffix == ".gz" and magic:
                 raise InputError(
@@ -113,6 +118,22 @@ def _bounded(path: Path, stream: IO[bytes]) -> IO[bytes]:
     return io.BufferedReader(_Bounded(path, stream), 1 << 20)
 
 
+def _zip_stream(path: Path, plain: IO[bytes]) -> IO[bytes]:
+    """The one member with data.
+
+    Raises:
+        BadZipFile, NotImplementedError, RuntimeError, InputError: What `opened` makes of it.
+    """
+    try:
+        archive = zipfile.ZipFile(plain)
+        member = _member(path, archive)
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise NotImplementedError(f"compression method {member.compress_type}")
+        return archive.open(member)
+    except UnicodeDecodeError:  # a name that says it is UTF-8 and is not
+        raise zipfile.BadZipFile from None
+
+
 def _member(path: Path, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
     data = [
         entry
@@ -164,7 +185,12 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     """
     blank = True
     with opened(path) as stream:
-        for number, raw in enumerate(stream, start=1):
+        for number, raw in enumerate(iter(partial(stream.readline, _LONGEST_LINE + 1), b""), 1):
+            if len(raw) > _LONGEST_LINE:
+                raise InputError(
+                    f"{path}: line {number}: is longer than {_LONGEST_LINE >> 20} MiB; give one "
+                    "record per line"
+                )
             line = raw.removeprefix(_BOM) if number == 1 else raw
             try:
                 text = line.decode("utf-8")

@@ -60,14 +60,14 @@ def arrival_column(path: Path, column: pd.Series[Any], lines: Ints) -> tuple[Flo
     text = column.astype(str).str.strip()
     naive = ~text.str.contains(_OFFSET, regex=True).to_numpy(dtype=np.bool_)
     mixed = numbers.notna().to_numpy()
-    if mixed.any():
+    stamps = pd.to_datetime(text, utc=True, errors="coerce", format="ISO8601")
+    wrong = stamps.isna().to_numpy() & ~mixed
+    if mixed.any() and not wrong.any():
         row = int(np.argmax(mixed))
         raise InputError(
             f"{path}: line {lines[row]}: arrival {text.iloc[row]!r} is a number but other rows "
             "have calendar times; use one form throughout"
         )
-    stamps = pd.to_datetime(text, utc=True, errors="coerce", format="ISO8601")
-    wrong = stamps.isna().to_numpy()
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InputError(

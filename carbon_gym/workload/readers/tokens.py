@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carbon_gym.errors import InputError
-from carbon_gym.workload.log import Log
 from carbon_gym.workload.readers.build import check_arrivals, keys_of_ids, order_of_ids
 from carbon_gym.workload.readers.columns import (
     LOG,
     Column,
     find_columns,
     integer_column,
+    log_of,
     names_with_log,
     read_frame,
     refuse_ragged,
@@ -65,7 +65,7 @@ def read_tokens(path: Path, log_column: str | None = None) -> Conversations:
     if "arrival" in frame:
         arrival, absolute = arrival_column(path, frame["arrival"], lines)
     category = turn_categories(path, frame, columns, lines)
-    log = _log(path, frame[LOG], columns[LOG].name, lines) if LOG in frame else None
+    log = log_of(path, frame[LOG], columns[LOG].name, lines) if LOG in frame else None
     del frame
 
     order = np.lexsort((turn, code))
@@ -126,24 +126,6 @@ def _sessions(
     rank = np.empty(len(ids), dtype=np.int64)
     rank[order] = np.arange(len(ids))
     return rank[code], [ids[s] for s in order]
-
-
-def _log(path: Path, column: pd.Series[Any], name: str, lines: Ints) -> Log:
-    """The names of a column, in file order."""
-    import pandas as pd
-
-    spelling, spellings = pd.factorize(column.fillna("").to_numpy(dtype=object))
-    stripped = np.asarray([str(value).strip() for value in spellings], dtype=object)
-    code_of_spelling, names = pd.factorize(stripped)
-    code = code_of_spelling[spelling]
-    first = np.unique(code, return_index=True)[1]
-    for number, found in enumerate(names):
-        if not found:
-            raise InputError(
-                f"{path}: line {lines[first[number]]}: {name} is empty; every turn needs the "
-                "deployment that served it, as model@GPU@region; mend or drop the session"
-            )
-    return Log(path.name, name, tuple(names), lines[first], code.astype(np.int32))
 
 
 def _refuse_repeats(path: Path, code: Ints, turn: Ints, lines: Ints, ids: list[str]) -> None:
