@@ -28,9 +28,20 @@ NOTE = (
 def page(report: str) -> str:
     """The text of a report with its files where the documents have them."""
     title, rest = report.split("\n", 1)
+    rest = _with_anchors_of_headings(rest)
     rest = re.sub(r" ?\(\[SVG\]\([^)]*\)\)", "", rest)
     rest = rest.replace(f"]({TABLES}/", f"]({CSVS}/").replace(f"]({PICTURES}/", f"]({PNGS}/")
     return f"{title}\n\n{NOTE}\n{rest}"
+
+
+def _with_anchors_of_headings(text: str) -> str:
+    """A report's own anchors are HTML, which a site does not know: those of its headings."""
+    headings = dict(re.findall(r'<a id="([^"]+)"></a>\n\n## (.*)', text))
+    text = re.sub(r'<a id="[^"]+"></a>\n\n(?=## )', "", text)
+    for name, heading in headings.items():
+        slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        text = text.replace(f"](#{name})", f"](#{slug})")
+    return text
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -90,3 +90,5 @@ def test_page_of_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     for place in re.findall(r"\]\(([^)#]+)\)", text):
         assert (tmp_path / "out" / place).is_file(), place
     assert ".svg" not in text
+    assert "<a id=" not in text
+    assert re.findall(r"^- .*\]\(#(.*)\)$", text, re.MULTILINE) == ["when-a-switch-pays-23"]
