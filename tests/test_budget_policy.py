@@ -16,6 +16,7 @@ from worlds import World, assert_same_ledger, random_world
 
 from baselines import BUDGETED, POLICIES, CcarBudget
 from baselines.learned import LEARNED, LOOKAHEADS
+from baselines.replay import Replay
 from carbon_gym import load_scenario, make_policy
 from carbon_gym.evaluation import evaluation_fleets
 from carbon_gym.policy import Policy
@@ -60,7 +61,8 @@ def played(world: World, policy: Policy) -> Simulator:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in POLICIES if name not in (*BUDGETED, *LOOKAHEADS, LEARNED)]
+    "name",
+    [name for name in POLICIES if name not in (*BUDGETED, *LOOKAHEADS, LEARNED, Replay.name)],
 )
 def test_policies_of_the_paper_choose_under_a_budget_as_under_the_filter(name: str) -> None:
     below_the_filter = 0

@@ -74,7 +74,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     turns = tmp_path / "turns.csv"
     turns.write_text("\n".join(rows) + "\n", encoding="utf-8")
     packed(turns)
-    (tmp_path / "fleet.yaml").write_text("extends: tiny\n", encoding="utf-8")
+    for imported in ("mine", "gb"):  # what the commands of APART would have written
+        (tmp_path / imported).mkdir()
+        shutil.copy(tmp_path / "turns.csv.gz", tmp_path / imported / "conversations.csv.gz")
+        shutil.copy(tmp_path / "grid.csv.gz", tmp_path / imported / "grid.csv.gz")
+    for fleet in ("fleet.yaml", "my-fleet.yaml"):
+        (tmp_path / fleet).write_text("extends: tiny\n", encoding="utf-8")
     routers = sorted((ROOT / "configs" / "routers").rglob("*.npz"))
     shutil.copy(routers[0], tmp_path / "router.npz")
     shutil.copy(ROOT / "docs" / "examples" / "own_policy.py", tmp_path)
@@ -140,7 +145,12 @@ def check_yaml(block: Block, folder: Path) -> None:
 
 
 def check_conversations(block: Block, folder: Path) -> None:
-    """It is a file of conversations."""
+    """It is a file of conversations, or a log that becomes one."""
+    if '"usage"' in block.code:
+        (folder / "log.jsonl").write_text(block.code, encoding="utf-8")
+        outcome = command("import", "conversations", "log.jsonl", "--out", "imported")
+        assert (outcome.code, outcome.err) == (0, ""), outcome.err
+        return
     kind, ending = ("sharegpt", "json") if block.code.startswith("[") else ("messages", "jsonl")
     file = folder / f"conversations.{ending}"
     file.write_text(block.code, encoding="utf-8")
