@@ -69,17 +69,21 @@ def examples(words: tuple[str, ...]) -> list[list[str]]:
     return [shlex.split(line)[1:] for line in lines if line.startswith("  carbon-gym ")]
 
 
+def rest_of(context: Any) -> list[str]:
+    """Words that are left for a command of the group; Click's name for some of them varies."""
+    known = vars(context)
+    return [*known.get("_protected_args", known.get("protected_args", [])), *context.args]
+
+
 @pytest.mark.parametrize("words", [(), *EVERY], ids=named)
 def test_examples_are_commands_that_would_run(words: tuple[str, ...]) -> None:
     found = examples(words)
     assert any(tuple(example[: len(words)]) == words for example in found)
     for example in found:
         context = command_of().make_context("carbon-gym", list(example))
-        rest = [*context._protected_args, *context.args]
-        while rest:
-            name, command, rest = context.command.resolve_command(context, rest)
-            context = command.make_context(name, rest, parent=context)
-            rest = [*getattr(context, "_protected_args", []), *context.args]
+        while rest := rest_of(context):
+            name, command, words_after = context.command.resolve_command(context, rest)
+            context = command.make_context(name, words_after, parent=context)
 
 
 # --- quiet, verbose ---------------------------------------------------------------------------

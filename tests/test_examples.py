@@ -26,7 +26,7 @@ QUICK = {
     **{name: f"--scenario tiny {options}" for name, options in TRAININGS.items()},
     "loop": "",
     "own_policy": "--scenario tiny",
-    "train_and_compare": "--steps 50000 --days 5",
+    "train_and_compare": "--scenario tiny --sessions 40 --steps 50000 --days 5",
     "own_fleet": "--days 1 --sessions 60",
     "offline_dataset": "--scenario tiny --days 2 --sessions 40 --epochs 40",
 }

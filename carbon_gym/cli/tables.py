@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Column, Table
 
 _ANY_WIDTH = 10_000
@@ -17,22 +18,21 @@ def print_table(console: Console, table: Table, keys: int = 1) -> None:
 
     Args:
         console: Where.
-        table: Any; columns that are too wide alone are folded.
+        table: Any; columns that may wrap do so first.
         keys: Columns that say what a row is; they are repeated in every part.
     """
-    if _width(console, table) > console.width:
+    if _least_width(console, table) > console.width:
         table.collapse_padding = True
-    if _width(console, table) <= console.width:
+    if _least_width(console, table) <= console.width:
         console.print(table)
         return
     key, others = table.columns[:keys], table.columns[keys:]
     room = int(_KEYS_SHARE * console.width)
-    most = None if _width(console, _part(table, key, keys, None)) <= room else room // keys
+    most = None if _measured(console, _part(table, key, keys)).maximum <= room else room // keys
     parts: list[list[Column]] = [[]]
     for column in others:
         wider = _part(table, [*key, *parts[-1], column], keys, most)
-        fits = _width(console, wider) <= console.width
-        if parts[-1] and not fits:
+        if parts[-1] and _measured(console, wider).maximum > console.width:
             parts.append([])
         parts[-1].append(column)
     for number, columns in enumerate(parts):
@@ -44,12 +44,22 @@ def print_table(console: Console, table: Table, keys: int = 1) -> None:
         console.print(part)
 
 
-def _width(console: Console, table: Table) -> int:
-    """Characters that a table takes if it has room."""
-    return console.measure(table, options=console.options.update(width=_ANY_WIDTH)).maximum
+def _measured(console: Console, table: Table) -> Measurement:
+    """Characters that a table takes at least, and if it has room."""
+    return console.measure(table, options=console.options.update(width=_ANY_WIDTH))
 
 
-def _part(table: Table, columns: Sequence[Column], keys: int, most: int | None) -> Table:
+def _least_width(console: Console, table: Table) -> int:
+    """Characters without which something would be cut off: what may wrap does."""
+    least = _measured(console, table).maximum
+    for number, column in enumerate(table.columns):
+        if not column.no_wrap:
+            alone = _measured(console, _part(table, table.columns[number : number + 1], 0))
+            least -= alone.maximum - alone.minimum
+    return least
+
+
+def _part(table: Table, columns: Sequence[Column], keys: int, most: int | None = None) -> Table:
     """The same rows with some of the columns; keys are folded beyond `most` characters."""
     part = Table(
         title_justify=table.title_justify,
