@@ -48,7 +48,7 @@ def summary_rows(conversations: Conversations) -> list[tuple[str, str]]:
         (
             "history tokens",
             f"a turn: {_spread(conversations.history_tokens)}; "
-            f"{_percent(conversations.history_tokens >= 4_000)} of turns carry 4,000 or more",
+            f"{_percent(conversations.history_tokens >= 4_000)} ≥ 4,000",
         ),
     ]
     known = int(np.count_nonzero(conversations.category >= 0))
