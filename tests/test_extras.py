@@ -48,17 +48,17 @@ COMMANDS: dict[str, tuple[str, Any, str]] = {
         lambda folder: (
             *("import", "conversations", _chat(folder), "--tokenizer", write_tokens(folder / "t")),
         ),
-        "pip install",
+        'run `pip install "carbon-gym[data]"`',
     ),
     "parquet": (
         "pyarrow",
         lambda folder: ("import", "conversations", _parquet(folder), "--format", "wildchat"),
-        "pip install",
+        'run `pip install "carbon-gym[data]"`',
     ),
     "hub": (
         "huggingface_hub",
         lambda _: ("import", "conversations", "--from-hub", "wildchat"),
-        "pip install",
+        'run `pip install "carbon-gym[data]"`',
     ),
 }
 

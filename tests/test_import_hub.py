@@ -143,7 +143,7 @@ def test_no_client_and_no_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     outcome = carbon_gym("import", "conversations", "--from-hub", "wildchat")
     assert outcome.code == 2
-    assert "pip install huggingface_hub" in outcome.err
+    assert 'pip install "carbon-gym[data]"' in outcome.err
     outcome = carbon_gym("import", "conversations", "--from-hub", "wildcat")
     assert "did you mean 'wildchat'" in outcome.err
     outcome = carbon_gym("import", "conversations", "--from-hub", "../../etc/passwd")

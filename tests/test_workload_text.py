@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from carbon_gym.errors import InputError
+from carbon_gym.errors import InputError, InstallationError
 from carbon_gym.scenario.schema import CATEGORIES
 from carbon_gym.workload.readers import read_conversations
 from carbon_gym.workload.trace import Conversations
@@ -261,5 +261,5 @@ def test_bad_tokenizers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(InputError, match=r"bad\.json: is not a tokenizer\.json"):
         messages(tmp_path, pair, tokenizer=bad)
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(InputError, match="pip install tokenizers"):
+    with pytest.raises(InstallationError, match=r"pip install .carbon-gym\[data\]"):
         messages(tmp_path, pair, tokenizer=bad)

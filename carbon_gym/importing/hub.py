@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from carbon_gym.errors import InputError, did_you_mean
+from carbon_gym.errors import InputError, did_you_mean, from_extra
 from carbon_gym.workload.readers.files import DATA_ENDINGS
 
 KNOWN: Final[dict[str, str]] = {
@@ -68,14 +68,10 @@ def fetch(name: str) -> Path:
 
 
 def _client(name: str) -> Any:
-    try:
+    otherwise = ", or download the file by hand and name it"
+    with from_extra(f"--from-hub {name}", "data", otherwise):
         import huggingface_hub
         import huggingface_hub.errors
-    except ImportError:
-        raise InputError(
-            f"--from-hub {name} needs the package huggingface_hub; run `pip install "
-            "huggingface_hub`, or download the file by hand and name it"
-        ) from None
     return huggingface_hub
 
 

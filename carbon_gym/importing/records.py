@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from carbon_gym.errors import InputError
+from carbon_gym.errors import InputError, from_extra
 from carbon_gym.workload.readers.files import lines_of, opened
 from carbon_gym.workload.readers.json_records import json_of_line, list_records
 
@@ -54,14 +54,9 @@ def _line_records(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _parquet(path: Path) -> Any:
-    try:
+    with from_extra(f"{path}: is a parquet file, which", "data", ", or give the data as JSONL"):
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
-    except ImportError:
-        raise InputError(
-            f"{path}: is a parquet file, which needs the package pyarrow; run "
-            "`pip install pyarrow`, or give the same data as JSONL"
-        ) from None
     try:
         return ParquetFile(path)
     except (ArrowException, OSError) as error:

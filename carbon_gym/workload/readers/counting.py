@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from carbon_gym.errors import InputError
+from carbon_gym.errors import InputError, from_extra
 from carbon_gym.workload.trace import Ints
 
 CHARACTERS_PER_TOKEN: Final = 4
@@ -35,13 +35,8 @@ def token_counter(tokenizer: str | Path | None) -> tuple[TokenCounter, str]:
         raise InputError(
             f"{path}: no such tokenizer file; name a tokenizer.json or leave the tokenizer out"
         )
-    try:
+    with from_extra(f"{path}: counting with it", "data", " or leave the tokenizer out"):
         from tokenizers import Tokenizer
-    except ImportError:
-        raise InputError(
-            f"{path}: counting with a tokenizer needs the package tokenizers; "
-            "run `pip install tokenizers` or leave the tokenizer out"
-        ) from None
     try:
         loaded = Tokenizer.from_file(str(path))
     except Exception as error:  # the package raises bare Exception
