@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.main import get_command
 
 from carbon_gym.cli import main
@@ -82,6 +83,32 @@ def program(code: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def in_terminal(folder: Path, *arguments: Any, **environment: str) -> tuple[int, bytes]:
+    """Exit code and what a terminal of 80 columns is sent, stdout and stderr together."""
+    pty = pytest.importorskip("pty", reason="this system has no pseudo-terminals")
+    ours, theirs = pty.openpty()
+    inherited = {key: os.environ[key] for key in os.environ if key not in ("NO_COLOR", "TERM")}
+    run = subprocess.Popen(
+        [sys.executable, "-m", "carbon_gym", *map(str, arguments)],
+        cwd=folder,
+        env={**inherited, "TERM": "xterm-256color", "COLUMNS": "80", **environment},
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 4096)
+        except OSError:  # Linux: the other end is closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(ours)
+    return run.wait(), shown
 
 
 def benchmark(*arguments: Any) -> Outcome:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commandline import Outcome, benchmark, carbon_gym, every_command
+from commandline import Outcome, benchmark, carbon_gym, every_command, in_terminal
 from inputs import MONDAY, write_grid, write_tokens
 
 from carbon_gym import __version__
@@ -108,28 +108,10 @@ def test_a_piped_run_has_a_table_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_no_colour_in_a_terminal_where_none_is_wanted(tmp_path: Path) -> None:
-    pty = pytest.importorskip("pty", reason="this system has no pseudo-terminals")
-    ours, theirs = pty.openpty()
     arguments = "benchmark --scenario tiny --fleets 1 --sessions 5 --jobs 1 --out o"
-    run = subprocess.Popen(
-        [sys.executable, "-m", "carbon_gym", *arguments.split(), "--policies", "lower-bound"],
-        cwd=tmp_path,
-        env={**os.environ, "NO_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "80"},
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            part = os.read(ours, 4096)
-        except OSError:  # Linux: the other end is closed
-            break
-        if not part:
-            break
-        shown += part
-    os.close(ours)
-    assert run.wait() == 0
+    words = (*arguments.split(), "--policies", "lower-bound")
+    code, shown = in_terminal(tmp_path, *words, NO_COLOR="1")
+    assert code == 0
     assert b"lower-bound" in shown
     assert not re.search(rb"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9\d|10\d)(?:;\d+)*m", shown)
 

@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commandline import POLICIES, Outcome, benchmark, carbon_gym, command_of, every_command, program
+from commandline import (
+    POLICIES,
+    Outcome,
+    benchmark,
+    carbon_gym,
+    command_of,
+    every_command,
+    in_terminal,
+    program,
+)
 from inputs import write_grid
 from rich.console import Console
 from rich.table import Table
@@ -157,32 +166,6 @@ def test_shares_and_times_of_progress() -> None:
     assert console._share(4, 4, 200.0) == "100%, 3 min"
     assert console._share(5, 4, 1.0) == console._share(0, 0, 1.0) == "100%, 1 s"
     assert console._share(0, 4, 1.0) == "0%, 1 s"
-
-
-def in_terminal(folder: Path, *arguments: Any, **environment: str) -> tuple[int, bytes]:
-    """Exit code and what a terminal of 80 columns is sent, stdout and stderr together."""
-    pty = pytest.importorskip("pty", reason="this system has no pseudo-terminals")
-    ours, theirs = pty.openpty()
-    inherited = {key: os.environ[key] for key in os.environ if key not in ("NO_COLOR", "TERM")}
-    run = subprocess.Popen(
-        [sys.executable, "-m", "carbon_gym", *map(str, arguments)],
-        cwd=folder,
-        env={**inherited, "TERM": "xterm-256color", "COLUMNS": "80", **environment},
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            part = os.read(ours, 4096)
-        except OSError:  # Linux: the other end is closed
-            break
-        if not part:
-            break
-        shown += part
-    os.close(ours)
-    return run.wait(), shown
 
 
 RUN = ("benchmark", *SMALL, "--jobs", 1, "--policies", "lower-bound", "--out", "o")
