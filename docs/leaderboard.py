@@ -62,7 +62,10 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"leaderboard: {error}", file=sys.stderr)
         sys.exit(2)
     methods = sum(len(submission.entry.methods) for submission in board)
-    print(f"{shown(options.page)}: {len(board)} entries, {methods} methods")
+    print(
+        f"{shown(options.page)}: {len(board)} entr{'y' if len(board) == 1 else 'ies'}, "
+        f"{methods} method{'' if methods == 1 else 's'}"
+    )
 
 
 if __name__ == "__main__":

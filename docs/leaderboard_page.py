@@ -66,7 +66,10 @@ may change places on other days."""
 
 SUBMIT = """## How to submit a policy
 
-1. Write it: [examples/own_policy.py](examples/own_policy.py) has one in twenty lines,
+All commands run in the root of the checkout.
+
+1. Write it, as a module in that folder: [examples/own_policy.py](examples/own_policy.py) has one in
+   twenty lines (`cp docs/examples/own_policy.py .`),
    [policies.md](policies.md) says what it sees.
 2. Run it on one scenario of the board or on more, beside the two references:
 
@@ -100,8 +103,12 @@ SUBMIT = """## How to submit a policy
 5. Open a pull request with the folder and the page. Code that is read elsewhere is named by an
    address with its commit.
 
-To try this in seconds, use `--scenario tiny` everywhere (`carbon-gym benchmark --scenario tiny`,
-`python docs/leaderboard.py --scenario tiny --entries runs/board --page runs/board.md`)."""
+To try this in seconds, with the same `entry.yaml` in `runs/board/mine/`:
+
+    carbon-gym benchmark --scenario tiny \\
+        --policies faircarbon,ccar,own_policy:CleanestGrid --out runs/tried
+    python docs/leaderboard.py --scenario tiny --entries runs/board --add mine runs/tried
+    python docs/leaderboard.py --scenario tiny --entries runs/board --page runs/board.md"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     turns = tmp_path / "turns.csv"
     turns.write_text("\n".join(rows) + "\n", encoding="utf-8")
     packed(turns)
+    shutil.copy(tmp_path / "turns.csv.gz", tmp_path / "sharegpt_turns.csv.gz")
+    shutil.copy(tmp_path / "grid.csv.gz", tmp_path / "em_hourly_2021_2023_lca.csv.gz")
     for imported in ("mine", "gb"):  # what the commands of APART would have written
         (tmp_path / imported).mkdir()
         shutil.copy(tmp_path / "turns.csv.gz", tmp_path / imported / "conversations.csv.gz")

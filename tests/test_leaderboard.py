@@ -306,18 +306,22 @@ def test_an_edited_page_and_a_large_file_are_refused(
 # ----------------------------------------------------------------- the steps of the page
 
 
-def steps() -> tuple[list[str], str]:
-    """Commands of "How to submit a policy", and the entry that it shows."""
+COMMANDS = re.compile(r"^ +((?:carbon-gym|python) .*)$", re.MULTILINE)
+
+
+def steps() -> tuple[list[str], str, list[str]]:
+    """Commands of "How to submit a policy", the entry that it shows, and those of the trial."""
     page = (DOCS / "leaderboard.md").read_text(encoding="utf-8")
     part = page.partition("## How to submit a policy")[2].replace("\\\n", " ")
     (entry,) = re.findall(r"```text\n(.*?)```", part, re.DOTALL)
-    return re.findall(r"^ +((?:carbon-gym|python) .*)$", part, re.MULTILINE), textwrap.dedent(entry)
+    real, _, trial = part.partition("To try this in seconds")
+    return COMMANDS.findall(real), textwrap.dedent(entry), COMMANDS.findall(trial)
 
 
 def test_the_steps_of_the_page_lead_to_a_board(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (benchmark, *rest), entry = steps()
+    (benchmark, *rest), entry, _ = steps()
     assert [shlex.split(command)[1] for command in rest] == ["docs/leaderboard.py"] * 3
     monkeypatch.chdir(tmp_path)
     shutil.copy(DOCS / "examples" / "own_policy.py", tmp_path)
@@ -333,3 +337,19 @@ def test_the_steps_of_the_page_lead_to_a_board(
     assert re.search(r"\| `cleanest-grid` \| mine \| -?\d+\.\d \[", page)
     raw, kept = tmp_path / "runs" / "mine" / "results.json", folder / "results.json"
     assert 20 * kept.stat().st_size < 10 * raw.stat().st_size
+
+
+def test_the_trial_of_the_page_is_as_quick_as_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, entry, (benchmark, *rest) = steps()
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(DOCS / "examples" / "own_policy.py", tmp_path)
+    said = carbon_gym(*shlex.split(benchmark)[1:], "--jobs", 1)
+    assert said.code == 0, said.err
+    folder = tmp_path / "runs" / "board" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "entry.yaml").write_text(entry, encoding="utf-8")
+    for command in rest:
+        board(*shlex.split(command)[2:])
+    assert "cleanest-grid" in (tmp_path / "runs" / "board.md").read_text(encoding="utf-8")

@@ -357,7 +357,16 @@ def test_the_scenario_of_a_plan_is_on_the_user_s_files(tmp_path: Path) -> None:
     assert scenario.workload.path == str(tmp_path / "t.csv")
     assert scenario.grid.paths == (str(tmp_path / "g.csv"),)
     assert [region.zone for region in scenario.fleet.regions] == ["GB", "US-CAL-CISO"]
-    assert OwnFiles().changes() == {}
+    assert OwnFiles().changes(scenario) == {}
+
+
+def test_zones_keep_what_the_fleet_says_of_them() -> None:
+    mine = {"zone": "GB", "pue": 1.3, "round_trip_s": 0.013}
+    scenario = load_scenario("tiny", fleet={"regions": [mine, "DE"]})
+    changed = load_scenario(scenario, **OwnFiles(zones=("FR", "GB")).changes(scenario))
+    first, second = changed.fleet.regions
+    assert (first.zone, first.pue, first.round_trip_s) == ("FR", 1.0, 0.0)
+    assert second.model_dump() == mine
 
 
 # --- annual means -----------------------------------------------------------------------------

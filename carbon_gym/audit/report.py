@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from carbon_gym.audit.cases import SAME_QUALITY
-from carbon_gym.audit.findings import PER, Findings
+from carbon_gym.audit.findings import PER, PERCENT, Findings, Pair
 from carbon_gym.audit.pictures import emissions_picture, kinds_picture, tornado_picture
 from carbon_gym.audit.tables import (
     KINDS,
@@ -43,6 +43,8 @@ NOT_MODELLED = (
     "what the grid would emit at the margin."
 )
 _TOP = 3
+_OFTEN = 0.01
+"""Share of turns from which on a broken bound is said on the first lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +121,31 @@ def _summary(findings: Findings, days: Sequence[str]) -> str:
         f"**{findings.present}**, emits **{now['co2_g']:,.1f} g** of CO2 with "
         f"{now['energy_kwh']:,.3f} kWh: {each:,.2f} g per {PER:,} turns. On the same turns and the "
         f"same fleet, a router that aims at the quality of now, {now['quality_realised']:.3f}, "
-        f"would save **{_percent(same.saving)}** (`{SAME_QUALITY}`, quality {kept}). Of the others "
-        f"`{best}` saves most, {_percent(findings.routers[best].saving)} (quality {moved})."
+        f"would save **{_percent(same.saving)}** (`{SAME_QUALITY}`, quality {kept}"
+        f"{_missed(same)}). Of the others `{best}` saves most, "
+        f"{_percent(findings.routers[best].saving)} (quality {moved}).{_broken(findings)}"
     )
+
+
+def _missed(same: Pair) -> str:
+    """Whether the router falls short of the quality that it aims at, beyond chance."""
+    change = same.reduction("quality_realised", -1.0 / same.mine["turns"])
+    missed = change is not None and change.high is not None and change.high < 0
+    return ": it misses its aim, so that part of the saving is quality" if missed else ""
+
+
+def _broken(findings: Findings) -> str:
+    """What the present rule does that no router here would: it makes their task harder."""
+    rates = {"quality": "the bound on quality", "capacity": "the capacity"}
+    said = [
+        f"{words} on {PERCENT * findings.now[f'{kind}_violation_rate']:.1f} % of turns"
+        for kind, words in rates.items()
+        if findings.now[f"{kind}_violation_rate"] >= _OFTEN
+    ]
+    if not said:
+        return ""
+    broken = " and ".join(said)
+    return f" The present rule breaks {broken}; the others keep to what it breaks where they can."
 
 
 def _saved(findings: Findings, router: str) -> float:

@@ -31,7 +31,7 @@ COMMANDS = {
     "speed": (f"{_HERE}.speed", "Measure speed on this machine."),
     "fleet": (f"{_HERE}.fleet", "Check a fleet and show its deployments."),
     "calibrate": (f"{_HERE}.calibrate", "Remake the generators' statistics."),
-    "import": (f"{_HERE}.import_files", "Make files of others ours."),
+    "import": (f"{_HERE}.import_files", "Turn logs and grids of other formats into ours."),
 }
 """By name: module, which has a function or `Typer` of its own last name, and the list's words."""
 EXAMPLES = """\b

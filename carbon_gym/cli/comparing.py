@@ -150,7 +150,7 @@ def with_files(scenario: Scenario, files: OwnFiles) -> Scenario:
     """The scenario on the user's own files, under a name that says so."""
     from carbon_gym.scenario import load_scenario
 
-    changes = files.changes()
+    changes = files.changes(scenario)
     if files.names:
         changes["name"] = f"{scenario.name} on {' + '.join(files.names)}"
     return load_scenario(scenario, **changes) if changes else scenario

@@ -248,10 +248,17 @@ class _Line:
             print(text_after(now - self._began), file=sys.stderr, flush=True)
 
 
+_TELLING = 0.05
+"""Share of the work from which on an estimate of the rest is given."""
+
+
 def _share(done: int, total: int, passed_s: float) -> str:
-    """How much is done, for how long, and how long the rest takes at that rate."""
+    """How much is done, for how long, and how long the rest takes at that rate.
+
+    The first share says nothing of the rest: kernels are compiled then.
+    """
     share = min(done / total, 1.0) if total > 0 else 1.0
-    left = f", {_duration(passed_s * (1 / share - 1))} to go" if 0 < share < 1 else ""
+    left = f", {_duration(passed_s * (1 / share - 1))} to go" if _TELLING <= share < 1 else ""
     return f"{share:.0%}, {_duration(passed_s)}{left}"
 
 

@@ -18,7 +18,7 @@ from carbon_gym.cli.choices import complete_scenario
 from carbon_gym.cli.console import finish, output_console, turns_bar
 from carbon_gym.cli.habits import exit_code
 from carbon_gym.doors import our_package
-from carbon_gym.errors import InputError, from_extra
+from carbon_gym.errors import InputError, did_you_mean, from_extra
 from carbon_gym.resources import packaged, packaged_names
 
 if TYPE_CHECKING:
@@ -137,7 +137,13 @@ def _file(config: Path | None) -> Path | None:
     """The file of --config, or the packaged one of that name."""
     if config is not None and not config.exists():
         shipped = packaged(f"agents/{config}.yaml")
-        return shipped if shipped.is_file() else config
+        if shipped.is_file():
+            return shipped
+        recipes = _complete_config("")
+        raise InputError(
+            f"--config {config}: there is no such file; {did_you_mean(config, recipes)}name a YAML "
+            f"file or one of {', '.join(recipes)}"
+        )
     return config
 
 

@@ -50,7 +50,8 @@ def check_zones(asked: Iterable[str], known: Sequence[str], where: str) -> None:
         near = difflib.get_close_matches(zone.upper(), list(by_upper), n=3, cutoff=0.5)
         nearest = f"nearest: {', '.join(by_upper[name] for name in near)}; " if near else ""
         raise InputError(
-            f"{where}: zone {zone!r} is not there; {nearest}use one of {', '.join(known)}"
+            f"{where}: zone {zone!r} is not there; {nearest}use one of {', '.join(known)} (on the "
+            "command line --zones names those of the regions)"
         )
 
 

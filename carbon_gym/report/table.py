@@ -147,7 +147,7 @@ def markdown_guard(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 _COLUMNS: tuple[tuple[str, Shown], ...] = (
-    ("CO2 g", lambda row: number(row["co2_g"], 0)),
+    ("CO2 g", lambda row: number(row["co2_g"], 0 if row["co2_g"] >= 100 else 2)),
     ("rel.", lambda row: number(row["co2_relative"], 3)),
     ("saving %", lambda row: _saving(row["saving_vs_faircarbon"])),
     ("quality", lambda row: number(row["quality_predicted"], 3)),

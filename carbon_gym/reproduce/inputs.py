@@ -9,7 +9,8 @@ from carbon_gym.scenario import Scenario, load_scenario
 
 def scenario_of(plan: Plan, dataset: str) -> Scenario:
     """One of the plan's data sets, on the user's own files where there are any."""
-    return load_scenario(dataset, **plan.files.changes())
+    scenario = load_scenario(dataset)
+    return load_scenario(scenario, **plan.files.changes(scenario))
 
 
 def evaluation_of(plan: Plan, dataset: str) -> Evaluation:

@@ -5,13 +5,14 @@ Set ``OMP_NUM_THREADS=1`` for one core.
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from carbon_gym.errors import InputError
 from carbon_gym.router.plan import signature
 from carbon_gym.router.router import Router, load_router
 from carbon_gym.router.weights import Weights, shapes
@@ -66,16 +67,25 @@ def _median_s(call: Callable[[], object], repeats: int) -> float:
     return float(np.median(took))
 
 
-def main(arguments: Sequence[str] = ()) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print both, alone and in batches, compiled and by NumPy alone."""
+    parser = argparse.ArgumentParser(
+        prog="python -m carbon_gym.router.measure", description="How long a decision takes."
+    )
+    parser.add_argument("router", nargs="?", help="router.npz; default: random weights")
+    parser.add_argument("scenario", nargs="?", default="sharegpt", help="whose fleet it serves")
+    given = parser.parse_args(arguments)
     from carbon_gym.envs.layout import ObservationLayout
     from carbon_gym.fleet.deployments import Deployments
     from carbon_gym.scenario import load_scenario
 
-    source, scenario = [*arguments, *("", "sharegpt")[len(arguments) :]][:2]
-    layout = ObservationLayout(Deployments.of(load_scenario(scenario)))
-    router = load_router(source) if source else made_up_router(layout)
-    print(f"{source or 'random weights'}, {len(layout.fleet)} deployments of {scenario}, µs:")
+    try:
+        layout = ObservationLayout(Deployments.of(load_scenario(given.scenario)))
+        router = load_router(given.router) if given.router else made_up_router(layout)
+    except InputError as error:
+        parser.error(str(error))
+    source = given.router or "random weights"
+    print(f"{source}, {len(layout.fleet)} deployments of {given.scenario}, µs:")
     for compiled in (True, False):
         router.compiled = compiled
         for batch, repeats in ((1, 2000), (BATCH, 50)):
@@ -85,4 +95,4 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

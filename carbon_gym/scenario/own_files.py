@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from carbon_gym.scenario.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,11 @@ class OwnFiles:
         given = [] if self.conversations is None else [self.conversations]
         return [path.name for path in (*given, *self.grid)]
 
-    def changes(self) -> dict[str, Any]:
-        """Keyword arguments of `carbon_gym.scenario.load_scenario` that put a scenario on them."""
+    def changes(self, scenario: Scenario) -> dict[str, Any]:
+        """Keyword arguments of `carbon_gym.scenario.load_scenario` that put a scenario on them.
+
+        A zone in which the scenario has a region keeps that region's PUE and round trip.
+        """
         changes: dict[str, Any] = {}
         if self.conversations is not None:
             changes["workload"] = {
@@ -44,5 +50,6 @@ class OwnFiles:
         if self.grid:
             changes["grid"] = {"source": "file", "paths": [str(path) for path in self.grid]}
         if self.zones:
-            changes["fleet"] = {"regions": list(self.zones)}
+            own = {region.zone: region.model_dump() for region in scenario.fleet.regions}
+            changes["fleet"] = {"regions": [own.get(zone, zone) for zone in self.zones]}
         return changes
