@@ -50,7 +50,9 @@ def source_of(spec: str) -> list[Path]:
         found = importlib.util.find_spec(spec.partition(":")[0])
     except ModuleNotFoundError:  # of the package that it names; `own_class` says it
         return []
-    return [Path(found.origin)] if found is not None and found.origin else []
+    if found is None or not found.has_location or found.origin is None:  # Python's own, or a folder
+        return []
+    return [Path(found.origin)]
 
 
 def _look_here() -> None:

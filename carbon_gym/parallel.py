@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
+from types import FrameType
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -16,6 +17,7 @@ Shared = TypeVar("Shared")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+_STOPS = (signal.SIGINT, signal.SIGTERM)
 _HERE: list[Any] = []  # what this process was started with: the work and what its items share
 
 
@@ -24,7 +26,7 @@ class Processes(ProcessPoolExecutor):
 
     def submit(self, work: Any, /, *arguments: Any, **options: Any) -> Future[Any]:
         """See `concurrent.futures.Executor.submit`."""
-        with _ctrl_c_later():  # a process that is started here inherits the blocked signal
+        with _stops_later():  # a process that is started here inherits the blocked signals
             return super().submit(work, *arguments, **options)
 
     def end(self) -> None:
@@ -100,12 +102,42 @@ def in_processes(
 
 
 @contextmanager
-def _ctrl_c_later() -> Iterator[None]:
-    """Hold SIGINT back for a moment; it is not lost. Windows has no such thing."""
+def _stops_later() -> Iterator[None]:
+    """Hold Ctrl-C and SIGTERM back for a moment; they are not lost.
+
+    Both are blocked for the sake of a process that is started here: while it reads what it is to
+    do it must neither end nor be cut short. Another thread of this process may still take them,
+    which is why their handlers wait too; a second one is not made to.
+    """
+    came: list[int] = []
+
+    def later(number: int, _: FrameType | None) -> None:
+        came.append(number)
+        if len(came) > 1:
+            raise KeyboardInterrupt
+
+    handlers = {number: signal.getsignal(number) for number in _STOPS}
+    if threading.current_thread() is not threading.main_thread() or None in handlers.values():
+        handlers = {}  # not ours to set
+    with _blocked():
+        for number in handlers:
+            signal.signal(number, later)
+        try:
+            yield
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            if came:
+                signal.raise_signal(came[0])
+
+
+@contextmanager
+def _blocked() -> Iterator[None]:
+    """Block the signals in this thread. Windows has no such thing."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
     try:
         yield
     finally:
@@ -114,6 +146,8 @@ def _ctrl_c_later() -> Iterator[None]:
 
 def _begin(begin: Callable[..., None] | None, *shared: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if begin is not None:
         begin(*shared)

@@ -1,7 +1,7 @@
 """Other forms of the environments' actions and observations, and rewards with terms of your own.
 
 Import them from here, also for `gymnasium.make(spec)`: the wrappers keep their arguments, so that
-``env.spec.to_json()`` holds them.
+``env.spec.to_json()`` holds them (not those of `RewardTerm`, whose function is none for JSON).
 """
 
 from __future__ import annotations

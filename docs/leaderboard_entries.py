@@ -91,10 +91,8 @@ def read_submission(folder: Path, scenarios: Sequence[str] = SCENARIOS) -> Submi
     for (scenario, policy), of in rows.items():
         _check_fleets(path, scenario, policy, of)
     _check_policies(folder, entry, rows)
+    _check_days(path, measured, scenarios)
     days = {name: of.days for name, of in measured.inputs.items()}
-    lacking = sorted({scenario for scenario, _ in rows} - days.keys())
-    if lacking:
-        raise InputError(f"{shown(path)}: inputs.{lacking[0]} is missing; run the benchmark anew")
     return Submission(folder, entry, days, rows)
 
 
@@ -113,15 +111,24 @@ def read_entry(folder: Path) -> Entry:
     content = read_yaml_mapping(path, shown(path), example="authors: [Your Name]")
     entry = _validated(Entry, content, path)
     for number, method in enumerate(entry.methods):
-        if "://" not in method.code and not (DOCS / method.code).exists():
+        file = (DOCS / method.code).resolve()
+        here = file.is_file() and file.is_relative_to(DOCS.parent)
+        if "://" not in method.code and not here:
             raise InputError(
                 f"{shown(path)}: methods.{number}.code = {method.code!r} is neither an address nor "
-                "a path seen from docs/; give one that can be read"
+                "a file of the repository, as a path seen from docs/; give one that can be read"
+            )
+    policies = _policies(entry)
+    for policy in policies:
+        if policies.count(policy) > 1:
+            raise InputError(
+                f"{shown(path)}: methods: policies has {policy!r} {policies.count(policy)} times; "
+                "name it once, for each name counts as a training seed of its method"
             )
     return entry
 
 
-def collect(folder: Path, runs: Iterable[Path], scenarios: Sequence[str] = SCENARIOS) -> Path:
+def collect(folder: Path, runs: Sequence[Path], scenarios: Sequence[str] = SCENARIOS) -> Path:
     """Write an entry's `results.json` from folders of the benchmark: only what the board reads.
 
     Args:
@@ -143,7 +150,7 @@ def collect(folder: Path, runs: Iterable[Path], scenarios: Sequence[str] = SCENA
     for run in runs:
         source = run / RESULTS if run.is_dir() else run
         content = Results.content_of(source)
-        _validated(Measured, content, source)
+        _check_days(source, _validated(Measured, content, source), scenarios)
         if versions and content["versions"] != versions:
             raise InputError(
                 f"{shown(source)}: was made by other versions than the run before it; make all "
@@ -158,8 +165,15 @@ def collect(folder: Path, runs: Iterable[Path], scenarios: Sequence[str] = SCENA
         for scenario, policy in fresh:
             given = content["inputs"][scenario]
             of = inputs.setdefault(scenario, {"policies": {}})
-            of |= {name: given[name] for name in ("digest", "days")}
+            of |= {name: given.get(name) for name in ("digest", "days")}
             of["policies"][policy] = given["policies"].get(policy)
+    lacking = sorted(wanted - {policy for _, policy in kept})
+    if lacking:
+        raise InputError(
+            f"{', '.join(shown(run) for run in runs)}: no rows of {', '.join(lacking)} on "
+            f"{', '.join(scenarios)}; run the benchmark with --policies {','.join(REFERENCES)} and "
+            f"your own, and name these in {shown(folder / ENTRY)} as it did"
+        )
     order = sorted(kept, key=lambda name: scenarios.index(name[0]))
     rows = [json.dumps(row) for name in order for row in kept[name]]
     head = {"schema": SCHEMA, "versions": versions, "scenario": {}, "inputs": inputs, "versus": {}}
@@ -199,6 +213,13 @@ def _by_policy(rows: Iterable[Row]) -> dict[tuple[str, str], tuple[Row, ...]]:
         name: tuple(sorted(of, key=lambda row: last if row.fleet == "all" else row.fleet))
         for name, of in found.items()
     }
+
+
+def _check_days(path: Path, measured: Measured, scenarios: Sequence[str]) -> None:
+    """Every scenario says on which days it ran."""
+    for scenario in sorted({row.scenario for row in measured.rows} & set(scenarios)):
+        if scenario not in measured.inputs:
+            raise InputError(f"{shown(path)}: inputs.{scenario} is missing; run the benchmark anew")
 
 
 def _check_fleets(path: Path, scenario: str, policy: str, rows: Sequence[Row]) -> None:

@@ -20,8 +20,13 @@ FIGURES = (
 )
 """Kept over all turns only; `co2_g` and `quality_realised` of every fleet."""
 
-Text = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^|\n]*$")]
-Command = Annotated[str, Field(pattern=r"^carbon-gym benchmark [^\n`]*$")]
+_PLAIN = r"^[^|\n`<>]*$"
+"""What the page would show as something else than text is left out: a cell's end, code, HTML."""
+Text = Annotated[str, Field(min_length=1, max_length=200, pattern=_PLAIN)]
+Command = Annotated[str, Field(pattern=r"^carbon-gym benchmark [^\n`;&|<>$]*$")]
+"""Of one command: whoever runs it anew runs nothing else."""
+Code = Annotated[str, Field(max_length=200, pattern=r"^(https?://)?[\w.~@%+-][^\s|`<>()\[\]:]*$")]
+"""An address, or a path that is not absolute."""
 
 
 class Method(Section):
@@ -32,11 +37,11 @@ class Method(Section):
     """Names in `results.json`; several with rows of one scenario are training seeds."""
     learned_on: tuple[Literal["train", "validation"], ...] = ()
     """Splits from which weights or knobs come."""
-    code: Text
+    code: Code
     """Where it can be read: an address, or a path seen from docs/."""
     bound: bool = False
     """Whether it is given what no router has."""
-    note: Annotated[str, Field(max_length=200, pattern=r"^[^|\n]*$")] = ""
+    note: Annotated[str, Field(max_length=200, pattern=_PLAIN)] = ""
     """What it is, in a few words."""
 
 

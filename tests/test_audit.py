@@ -18,7 +18,7 @@ from carbon_gym.audit.findings import Findings
 from carbon_gym.audit.report import Notes, report_of
 from carbon_gym.audit.rows_file import AuditFile
 from carbon_gym.audit.stages import audit_fleet
-from carbon_gym.audit.tables import ranked, swing
+from carbon_gym.audit.tables import overview_table, ranked, swing
 from carbon_gym.benchmark import fleet_accounts
 from carbon_gym.doors import make_policy
 from carbon_gym.evaluation import Evaluation, evaluation_fleets
@@ -53,6 +53,14 @@ def found(week: Evaluation, tmp_path_factory: pytest.TempPathFactory) -> tuple[F
     document = report_of(findings, ["2023-05-08"], Notes(["a note"]), {"fleet": "tiny"})
     write_document(document, folder)
     return findings, folder
+
+
+def test_a_small_service_saves_more_than_0_g_on_the_first_page(
+    found: tuple[Findings, Path],
+) -> None:
+    assert found[0].now["co2_g"] < 1000
+    columns = overview_table(found[0]).columns
+    assert [c.digits for c in columns if (c.title, c.unit) == ("CO2 saved", "g")] == [1]
 
 
 def table(folder: Path, name: str) -> list[dict[str, str]]:

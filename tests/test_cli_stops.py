@@ -17,6 +17,7 @@ import pytest
 from commandline import POLICIES, benchmark, carbon_gym, command_of
 
 from carbon_gym import benchmark as module
+from carbon_gym.cli import loading
 from carbon_gym.cli.habits import Terminated
 
 LINE = ("--scenario", "tiny", "--fleets", 1, "--sessions", 8)
@@ -88,6 +89,15 @@ def test_nothing_finished_is_said_and_leaves_nothing(
     done = benchmark(*LINE, "--out", tmp_path / "o")
     assert (done.code, done.err) == (130, f"{STOPPED}nothing was finished\n")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stop_before_the_command_begins_has_its_exit_code(
+    number: signal.Signals, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading.importlib, "import_module", lambda _: os.kill(os.getpid(), number))
+    assert carbon_gym("fleet", "tiny").code == code
 
 
 def test_json_is_not_printed_of_half_a_result(

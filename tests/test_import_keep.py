@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from commandline import carbon_gym
 from import_samples import SAMPLES, completion, json_lines, put, table
+from inputs import write_grid
 
 from carbon_gym.evaluation import evaluation_fleets
 from carbon_gym.fleet import Deployments
@@ -72,6 +74,31 @@ def test_a_log_comes_along_and_is_replayed(format: str, tmp_path: Path) -> None:
     assert logged_deployments(found.log, Deployments.of(TINY)).tolist() == [0, 2, 1]
     own = {"source": "file", "path": str(written), "format": "tokens", "log_column": "went to"}
     assert evaluation_fleets(load_scenario("tiny", workload=own)).traces[0].turns == 3
+
+
+def test_from_logs_of_calls_and_of_a_grid_to_an_audit_a_benchmark_and_their_page(
+    tmp_path: Path,
+) -> None:
+    calls, made = put(tmp_path, "calls.jsonl", LOGS["usage"]), tmp_path / "made"
+    zones = [region.zone for region in TINY.fleet.regions]
+    start = datetime.fromtimestamp(TIMES[0], UTC).replace(hour=0, minute=0, second=0)
+    grid = write_grid(tmp_path / "grid.csv", start=start, hours=48, zones=zones)
+    ours = ("--conversations", made / "conversations.csv.gz", "--grid", made / "grid.csv.gz")
+    alike = ("--jobs", 1, "--out")
+    for line in (
+        ("import", "conversations", calls, "--keep", "went to", "--out", made),
+        ("import", "grid", grid, "--out", made),
+        ("audit", *ours, "--fleet", "tiny", "--rule", "went to", *alike, tmp_path / "audit"),
+        ("benchmark", *ours, "--scenario", "tiny", *alike, tmp_path / "rows", "--policies", "ccar"),
+        ("report", tmp_path / "audit", tmp_path / "rows", "--out", tmp_path / "page"),
+    ):
+        done = carbon_gym(*line)
+        assert (done.code, done.err) == (0, ""), line
+    audit = (tmp_path / "audit" / "report.md").read_text(encoding="utf-8")
+    assert "On 3 turns of 2 sessions, 2024-06-01, the present rule, **your log (went to)**" in audit
+    (inputs,) = json.loads((tmp_path / "rows" / "results.json").read_text())["inputs"].values()
+    assert inputs["days"] == ["2024-06-01"]
+    assert (tmp_path / "page" / "report.html").is_file()
 
 
 def test_a_log_of_a_usage_table(tmp_path: Path) -> None:

@@ -216,6 +216,26 @@ FAULTS: dict[str, tuple[Fault, str]] = {
         lambda entry, _: entry.update(commands=["rm -r ."]),
         r"entry\.yaml: commands\.0 = 'rm -r \.' is not allowed",
     ),
+    "two commands": (
+        lambda entry, _: entry.update(commands=["carbon-gym benchmark; rm -r ."]),
+        r"entry\.yaml: commands\.0 = 'carbon-gym benchmark; rm -r \.' is not allowed",
+    ),
+    "HTML": (
+        lambda entry, _: entry.update(authors=["<img src=x>"]),
+        r"entry\.yaml: authors\.0 = '<img src=x>' is not allowed",
+    ),
+    "code that is a script": (
+        lambda entry, _: entry["methods"][0].update(code="javascript://x"),
+        r"entry\.yaml: methods\.0\.code = 'javascript://x' is not allowed",
+    ),
+    "code outside": (
+        lambda entry, _: entry["methods"][0].update(code="../.."),
+        r"entry\.yaml: methods\.0\.code = '\.\./\.\.' is neither an address nor a file",
+    ),
+    "a seed twice": (
+        lambda entry, _: entry["methods"][0].update(policies=["mine", "mine"]),
+        r"entry\.yaml: methods: policies has 'mine' 2 times",
+    ),
     "code nowhere": (
         lambda entry, _: entry["methods"][0].update(code="nowhere.py"),
         r"entry\.yaml: methods\.0\.code = 'nowhere\.py'",
@@ -253,6 +273,10 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "other sessions": (
         lambda _, content: _of_other_turns(content),
         r"results\.json: faircarbon on tiny, fleet 0, emits .* in .*first.results\.json",
+    ),
+    "days nowhere": (
+        lambda _, content: content["inputs"].clear(),
+        r"results\.json: inputs\.tiny is missing",
     ),
     "other days": (
         lambda _, content: content["inputs"]["tiny"]["days"].reverse(),
@@ -301,6 +325,30 @@ def test_an_edited_page_and_a_large_file_are_refused(
     with pytest.raises(SystemExit):
         board(*where)
     assert "--add mine RUN" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda content: content.update(rows=[]), "no rows of ccar, faircarbon, mine on tiny"),
+        (lambda content: content.update(rows=content["rows"][:34]), "no rows of mine on tiny"),
+        (lambda content: content["inputs"].clear(), "inputs.tiny is missing"),
+    ],
+)
+def test_results_that_lack_something_do_not_replace_those_that_there_are(
+    change: Callable[[dict[str, Any]], Any],
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder, content = write(tmp_path / "board" / "mine", ENTRY, results(mine())), results(mine())
+    before = (folder / "results.json").read_bytes()
+    change(content)
+    run = write(tmp_path / "run", {}, content)
+    with pytest.raises(SystemExit):
+        board("--add", "mine", run, "--entries", folder.parent, "--scenario", "tiny")
+    assert said in capsys.readouterr().err
+    assert (folder / "results.json").read_bytes() == before
 
 
 # ----------------------------------------------------------------- the steps of the page

@@ -16,6 +16,7 @@ from carbon_gym import load_scenario
 from carbon_gym.benchmark import evaluation_key
 from carbon_gym.errors import InputError
 from carbon_gym.evaluation import evaluation_fleets
+from carbon_gym.own_class import source_of
 from carbon_gym.quality.predictor import IrtPredictor, predictor_of
 from carbon_gym.scenario.schema import Quality
 from carbon_gym.simulator import Simulator
@@ -28,6 +29,19 @@ from carbon_gym.quality.predictor import IrtPredictor
 class Flat(IrtPredictor):
     def predict(self, trace, models):
         return np.full((trace.turns, len(models)), 0.5)
+
+class Texts(IrtPredictor):
+    def predict(self, trace, models):
+        return [["good"] * len(models)] * trace.turns
+
+class Ragged(IrtPredictor):
+    def predict(self, trace, models):
+        return [[0.5] * (1 + turn % 2) for turn in range(trace.turns)]
+
+class InPlace(IrtPredictor):
+    def predict(self, trace, models):
+        trace.output_tokens[:] = 1
+        return super().predict(trace, models)
 
 class TakesNothing:
     pass
@@ -107,6 +121,26 @@ def test_what_is_no_predictor_is_said(spec: str, said: str, module: Path) -> Non
     assert outcome.code == 2
     assert outcome.err.count("\n") == 1
     assert not Path("o").exists()
+
+
+@pytest.mark.parametrize("name", ["Texts", "Ragged"])
+def test_what_is_no_array_of_numbers_is_said(name: str, module: Path) -> None:
+    own, world = scenario_with(name), evaluation_fleets(load_scenario("tiny"), fleets=1)
+    with pytest.raises(InputError, match="predict gave what is no array of numbers"):
+        Simulator(own, world.traces, world.grid)
+
+
+def test_it_cannot_change_the_turns_that_others_serve(module: Path) -> None:
+    own, world = scenario_with("InPlace"), evaluation_fleets(load_scenario("tiny"), fleets=1)
+    before = world.traces[0].output_tokens.copy()
+    with pytest.raises(ValueError, match="read-only"):
+        Simulator(own, world.traces, world.grid)
+    np.testing.assert_array_equal(world.traces[0].output_tokens, before)
+
+
+@pytest.mark.parametrize("spec", ["zipimport:zipimporter", "sys:exit"])
+def test_a_module_of_python_itself_has_no_file(spec: str) -> None:
+    assert source_of(spec) == []
 
 
 def test_a_name_that_is_not_module_and_class_is_refused() -> None:

@@ -13,7 +13,8 @@ KINDS = {
     "region": ("region that serves it now", "By the region that the present rule takes"),
 }
 """Head of the first column and title, by kind of `carbon_gym.audit.account.kinds_of`."""
-_MUCH_KWH = 10.0
+_MUCH_KWH, _MUCH_G = 10.0, 1000.0
+"""From here on the first page has fewer digits."""
 _ROUTER = Column("router", kind="text")
 
 
@@ -21,6 +22,7 @@ def overview_table(findings: Findings) -> Table:
     """What each router emits and saves: the first table of the report."""
     now = findings.now
     digits = 3 if now["energy_kwh"] < _MUCH_KWH else 1
+    digits_g = 1 if now["co2_g"] < _MUCH_G else 0
     rows: list[list[Cell]] = [[findings.present, *_sums(now), None, None, None, None]]
     for name, pair in findings.routers.items():
         each = PER / pair.mine["turns"]
@@ -40,7 +42,7 @@ def overview_table(findings: Findings) -> Table:
             Column("energy", "kWh", digits),
             Column(f"CO2 per {PER:,} turns", "g", 2),
             Column("CO2 saved", "%", 1),
-            Column("CO2 saved", "g", 0),
+            Column("CO2 saved", "g", digits_g),
             Column("energy saved", "kWh", digits),
             Column(f"CO2 saved per {PER:,} turns", "g", 2),
         ],

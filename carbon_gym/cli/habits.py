@@ -39,6 +39,8 @@ _HABITS = {"as_json": JsonOption, "quiet": QuietOption, "verbose": VerboseOption
 class Terminated(KeyboardInterrupt):
     """SIGTERM: the command ends as after Ctrl-C, with another exit code."""
 
+    code = TERMINATED
+
 
 def with_habits(command: Callable[..., None], name: str) -> Callable[..., None]:
     """The command with the options that all have, and an end that leaves finished work alone.
@@ -119,7 +121,7 @@ def _stops() -> Iterator[None]:
 
 def exit_code(stop: KeyboardInterrupt) -> int:
     """Of what stopped a command."""
-    return TERMINATED if isinstance(stop, Terminated) else INTERRUPTED
+    return int(getattr(stop, "code", INTERRUPTED))
 
 
 def _end_processes() -> None:
@@ -135,11 +137,19 @@ def sigterm_stops() -> Iterator[None]:
         yield
         return
 
+    came = False
+
     def stop(*_: Any) -> None:
+        nonlocal came
+        came = True
         raise Terminated
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
         yield
+    except SystemExit as end:
+        if came and end.code == INTERRUPTED:  # before the command began Typer takes it for Ctrl-C
+            raise SystemExit(TERMINATED) from None
+        raise
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from carbon_gym.errors import InputError
 from carbon_gym.fleet.deployments import Deployments
 from carbon_gym.grid.series import STEP_S, GridSeries, iso_utc
-from carbon_gym.quality.checked import checked_quality
+from carbon_gym.quality.checked import checked_quality, read_only
 from carbon_gym.quality.predictor import QualityPredictor
 from carbon_gym.scenario.scenario import Scenario
 from carbon_gym.simulator.arrays import (
@@ -110,7 +110,8 @@ def turns_of(
         rows = slice(None) if order is None else order
         turns.append(turn[rows])
         for method, told in (("predict", predicted), ("realised_quality", realised)):
-            said = getattr(predictor, method)(trace, models)
+            with read_only(trace):
+                said = getattr(predictor, method)(trace, models)
             told.append(checked_quality(said, trace.turns, len(models), method)[rows])
         first_slot += trace.sessions
         lengths += [trace.turns] if order is None else trace.session_turns.tolist()
