@@ -12,13 +12,23 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import pytest
+
+REQUIRED = "CARBON_GYM_BROWSER_TESTS"
+"""Environment variable that `.ci/run` sets: pages have to be tested."""
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _SILENT_S = 60.0
 
 
-def installed() -> str | None:
-    """Path of a browser."""
-    return next((path for name in _NAMES if (path := shutil.which(name))), None)
+def program() -> str:
+    """Path of the browser; without one the test skips, or fails where one is `REQUIRED`."""
+    found = next((path for name in _NAMES if (path := shutil.which(name))), None)
+    if found is None:
+        reason = "no Chromium here (Debian: apt install chromium)"
+        if os.environ.get(REQUIRED):
+            pytest.fail(f"{reason}, and {REQUIRED} is set")
+        pytest.skip(reason)
+    return found
 
 
 class Browser:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import Browser, installed
+from browser import Browser, program
 
 from carbon_gym.audit import run
 from carbon_gym.audit.account import kinds_of, versus
@@ -295,10 +295,7 @@ def test_a_rerun_runs_nothing_and_says_the_same(
 
 
 def test_the_report_is_one_page(found: tuple[Findings, Path], tmp_path: Path) -> None:
-    program = installed()
-    if program is None:
-        pytest.skip("no Chromium here (Debian: apt install chromium)")
-    with Browser(program, tmp_path / "profile") as browser:
+    with Browser(program(), tmp_path / "profile") as browser:
         browser.open(found[1] / "report.html")
         # A sheet of A4 without its margins, at 96 pixels an inch.
         size = {"width": 718, "height": 1047, "deviceScaleFactor": 1, "mobile": False}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import Browser, installed
+from browser import Browser, program
 from document_sample import POLICIES, sample
 
 from carbon_gym.report.document_files import write_document
@@ -22,10 +22,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = installed()
-    if program is None:
-        pytest.skip("no Chromium here (Debian: apt install chromium); test_document.py needs none")
-    with Browser(program, tmp_path_factory.mktemp("profile")) as opened:
+    with Browser(program(), tmp_path_factory.mktemp("profile")) as opened:
         yield opened
 
 

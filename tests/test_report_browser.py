@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import Browser, installed
+from browser import Browser, program
 from commandline import carbon_gym
 from matplotlib.image import imread
 from report_runs import SHOWN, renamed, write_runs
@@ -27,10 +27,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = installed()
-    if program is None:
-        pytest.skip("no Chromium here (Debian: apt install chromium); test_report.py needs none")
-    with Browser(program, tmp_path_factory.mktemp("profile")) as opened:
+    with Browser(program(), tmp_path_factory.mktemp("profile")) as opened:
         yield opened
 
 

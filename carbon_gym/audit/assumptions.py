@@ -45,7 +45,10 @@ class Assumption:
 
 
 def assumptions_of(scenario: Scenario) -> list[Assumption]:
-    """The assumptions of a scenario, in a fixed order; its own value is no setting."""
+    """The assumptions of a scenario, in a fixed order; its own value is no setting.
+
+    The values are ASSUMED: ends of what `carbon-gym reproduce` varies, or of what is plausible.
+    """
     made = _Maker(scenario)
     found = [
         made.number("cache TTL, min", "cache", "ttl_s", (2, 60), _MINUTE),

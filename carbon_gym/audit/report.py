@@ -44,7 +44,7 @@ NOT_MODELLED = (
 )
 _TOP = 3
 _OFTEN = 0.01
-"""Share of turns from which on a broken bound is said on the first lines."""
+"""Share of turns from which on a broken bound is said on the first lines (ASSUMED)."""
 
 
 @dataclass(frozen=True, slots=True)

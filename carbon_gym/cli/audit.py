@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from operator import itemgetter
 from pathlib import Path
@@ -17,7 +16,7 @@ from carbon_gym.audit.report import Notes, report_of
 from carbon_gym.audit.rows_file import AuditFile
 from carbon_gym.audit.stages import audit_fleet, number_of_cases
 from carbon_gym.audit.tables import savings_table
-from carbon_gym.cli.choices import at_least_one, day
+from carbon_gym.cli.choices import at_least_one, day, processes_of
 from carbon_gym.cli.comparing import (
     ConversationsOption,
     FormatOption,
@@ -105,7 +104,7 @@ def audit(
         "start": None if start is None else day("--start", start),
         "sessions": at_least_one("--sessions", sessions),
     }
-    processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
+    processes = processes_of(jobs)
     files = files_of(conversations, format, tokenizer, grid, zones)
     scenario = with_files(load_scenario(fleet), files)
     scenario = _with_rule(scenario, rule)

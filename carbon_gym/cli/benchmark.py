@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +14,7 @@ from carbon_gym.cli.choices import (
     day,
     names_in,
     one_of,
+    processes_of,
 )
 from carbon_gym.cli.comparing import (
     SPLITS,
@@ -122,7 +122,7 @@ def benchmark(
         "start": None if start is None else day("--start", start),
         "sessions": at_least_one("--sessions", sessions) or (QUICK_SESSIONS if quick else None),
     }
-    processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
+    processes = processes_of(jobs)
     files = files_of(conversations, format, tokenizer, grid, zones)
     sources = scenario or _default_scenarios(bool(files.names), front)
     scenarios = [with_files(load_scenario(source), files) for source in dict.fromkeys(sources)]

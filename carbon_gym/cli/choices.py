@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
@@ -83,6 +84,15 @@ def different(option: str, names: list[str]) -> list[str]:
         if names.count(name) > 1:
             raise InputError(f"{option} names {name!r} twice; name each once")
     return names
+
+
+def processes_of(jobs: int | None) -> int:
+    """How many processes ``--jobs`` asks for; not given: as many as there are cores.
+
+    Raises:
+        InputError: It is below 1.
+    """
+    return at_least_one("--jobs", jobs) or os.cpu_count() or 1
 
 
 def at_least_one(option: str, number: int | None) -> int | None:

@@ -249,7 +249,7 @@ class _Line:
 
 
 _TELLING = 0.05
-"""Share of the work from which on an estimate of the rest is given."""
+"""Share of the work from which on an estimate of the rest is given (ASSUMED)."""
 
 
 def _share(done: int, total: int, passed_s: float) -> str:

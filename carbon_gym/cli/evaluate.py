@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from carbon_gym.cli.choices import ScenariosOption, at_least_one, complete_policy, day, one_of
+from carbon_gym.cli.choices import (
+    ScenariosOption,
+    at_least_one,
+    complete_policy,
+    day,
+    one_of,
+    processes_of,
+)
 from carbon_gym.cli.comparing import (
     SPLITS,
     ConversationsOption,
@@ -108,7 +114,7 @@ def evaluate(
         "start": None if start is None else day("--start", start),
         "sessions": at_least_one("--sessions", sessions),
     }
-    processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
+    processes = processes_of(jobs)
     files = files_of(conversations, format, tokenizer, grid, zones)
     scenarios = [
         with_files(load_scenario(source), files)

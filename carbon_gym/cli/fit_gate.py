@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from carbon_gym.cli.choices import ScenariosOption, at_least_one
+from carbon_gym.cli.choices import ScenariosOption, at_least_one, processes_of
 from carbon_gym.cli.comparing import JobsOption
 from carbon_gym.cli.console import finish, out_folder, output_console, status_line
 from carbon_gym.doors import our_package
@@ -38,7 +37,7 @@ def fit_gate(
 ) -> None:
     """Fit the gate by hindsight; write its coefficients, provenance and calibration picture."""
     at_least_one("--fleets", fleets)
-    processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
+    processes = processes_of(jobs)
     with from_extra("fit-gate"):
         import sklearn  # noqa: F401
     our_package("baselines")

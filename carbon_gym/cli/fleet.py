@@ -26,7 +26,7 @@ Examples:
   carbon-gym fleet my-fleet.yaml --out runs/my-fleet
 """
 HISTORY_TOKENS = 8000
-"""History whose recomputation is tried against the bound on the first token."""
+"""History whose recomputation is tried against the bound on the first token, tokens (ASSUMED)."""
 _KWH_TO_MWH = 1e6
 
 

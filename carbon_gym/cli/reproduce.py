@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from datetime import date
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from carbon_gym.cli.choices import at_least_one, day
+from carbon_gym.cli.choices import at_least_one, day, processes_of
 from carbon_gym.cli.comparing import (
     ConversationsOption,
     FormatOption,
@@ -98,7 +97,7 @@ def reproduce(
         at_least_one("--sessions", sessions),
     )
     check_before_the_work([scenario_of(plan, dataset) for dataset in plan.datasets])
-    processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
+    processes = processes_of(jobs)
     folder = out_folder(out, "reproduce")
     with ReproduceFile(folder) as file:
         units, ids = units_of(plan, parts)

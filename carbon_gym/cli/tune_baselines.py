@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from carbon_gym.cli.choices import ScenariosOption, at_least_one
+from carbon_gym.cli.choices import ScenariosOption, at_least_one, processes_of
 from carbon_gym.cli.comparing import JobsOption, say_what_is_there
 from carbon_gym.cli.console import finish, out_folder, output_console, say, turns_bar
 from carbon_gym.doors import our_package
@@ -62,7 +61,7 @@ def tune_baselines(
     from carbon_gym.scenario import load_scenario
 
     at_least_one("--fleets", fleets)
-    processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
+    processes = processes_of(jobs)
     candidates = at_least_one("--candidates", candidates) or tuning.CANDIDATES
     seed = tuning.SEED if seed is None else seed
     scenarios = [load_scenario(source) for source in dict.fromkeys(scenario or ["sharegpt"])]

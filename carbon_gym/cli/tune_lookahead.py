@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from carbon_gym.cli.choices import at_least_one, one_of
+from carbon_gym.cli.choices import at_least_one, one_of, processes_of
 from carbon_gym.cli.comparing import JobsOption
 from carbon_gym.cli.console import finish, out_folder, output_console, say, turns_bar
 from carbon_gym.doors import our_package
@@ -86,7 +85,7 @@ def tune_lookahead(
     if path.is_file() and not again:
         content["rules"] = _found(path, content["command"])
     console = output_console()
-    processes = at_least_one("--jobs", jobs) or os.cpu_count() or 1
+    processes = processes_of(jobs)
     try:
         with measured_by(fleets, 1, 1, 0.0, processes) as workers:
             for name in LOOKAHEADS:

@@ -19,6 +19,8 @@ _MEMORY_GB = (4.0, 1000.0)
 _BANDWIDTH_TB_S = (0.1, 50.0)
 _PUE = 3.0
 _ROUND_TRIP_S = 1.0
+"""Memory of a GPU and its bandwidth lie within the pairs, a PUE and a round trip below the single
+numbers; else they are doubted, not refused (ASSUMED)."""
 _UNITS = {
     "kwh_per_input_token": "kWh of a token, not of 1,000 tokens, and neither Wh nor J",
     "kwh_per_output_token": "kWh of a token, not of 1,000 tokens, and neither Wh nor J",

@@ -17,6 +17,7 @@ import numpy as np
 from carbon_gym.workload.trace import Ints
 
 DEFAULT_BLOCK_TOKENS: Final = 512
+"""Tokens of a block where the prompts fit no size (PUBLISHED: that of the public traces)."""
 _SIZES: Final = tuple(2**k for k in range(4, 12))
 
 

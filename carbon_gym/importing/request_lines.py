@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -287,11 +288,9 @@ def _time(where: str, stamp: object) -> float:
 
 def _blocks(where: str, record: dict[str, Any]) -> array[int]:
     ids = record.get("hash_ids")
-    try:
-        if isinstance(ids, list):
+    if isinstance(ids, list):
+        with suppress(TypeError, OverflowError):  # an entry that is no whole number of 64 bits
             return array("q", ids)
-    except (TypeError, OverflowError):
-        pass
     raise InputError(
         f"{where}: hash_ids is {ids!r:.60}; it must be the list of the prompt's block hashes, "
         "whole numbers"

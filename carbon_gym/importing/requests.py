@@ -18,6 +18,8 @@ from carbon_gym.workload.trace import Conversations, Floats, Ints
 
 Prompts = Literal["auto", "whole", "new"]
 
+_MOST: Final = 0.5
+"""Share of later prompts long enough for their history, from which on all hold it (ASSUMED)."""
 PROMPTS: Final[tuple[Prompts, ...]] = ("auto", "whole", "new")
 """What the prompt tokens of a log count: the whole prompt with its history, or new words only."""
 
@@ -145,4 +147,4 @@ def sessions_of(
 
 
 def _look_whole(prompt: Ints, before: Ints, later: NDArray[np.bool_]) -> bool:
-    return not later.any() or float(np.mean(prompt[later] >= before[later])) >= 0.5
+    return not later.any() or float(np.mean(prompt[later] >= before[later])) >= _MOST

@@ -40,7 +40,8 @@ from carbon_gym.reproduce.worlds import (
 
 WHOLE, REFERENCE = "ccar", "faircarbon"
 POLICIES = (WHOLE, "ccar-no-gate", "ccar-no-pricing", *BASELINES)
-_NEAR = 0.5  # %; closer to the paper's saving than this is no difference to explain
+_NEAR = 0.5
+"""Nearer to the paper's saving than this is no difference to explain, % (ASSUMED)."""
 
 Pairs = Sequence[tuple[Rows, Rows]]
 """Rows of two policies, by data set."""
